@@ -1,0 +1,40 @@
+# Needs Python 3.11 or newer (with venv) and make; everything else is set up here, in .venv.
+#   make demo [SECONDS=20 SEED=7]    the whole product in one process
+#   make test                        lint, types, tests: what CI runs
+#   make bench                       figures of every stage, also as bench.json
+
+PYTHON ?= python3
+SECONDS = 20
+SEED = 7
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+
+.DEFAULT_GOAL := test
+.PHONY: demo test bench lint types
+
+demo: $(STAMP)
+	$(BIN)/wirelessops demo --seconds $(SECONDS) --seed $(SEED)
+
+test: lint types
+	$(BIN)/python -m pytest
+
+bench: $(STAMP)
+	$(BIN)/wirelessops bench
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+# Made anew whenever pyproject.toml is newer; the stamp is written last, so that a broken set-up is never taken for a whole one.
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "wirelessops needs Python 3.11 or newer, and '$(PYTHON)' is not: make PYTHON=/path/to/python3.11 …" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { echo "'$(PYTHON) -m venv' failed: Python's venv module is needed (Debian: python3-venv)" >&2; exit 1; }
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["dev"], sep="\n")' > $(VENV)/dev.txt
+	$(PIP) install --editable . --requirement $(VENV)/dev.txt
+	@touch $(STAMP)
