@@ -130,6 +130,7 @@ class Contract:
     """A validated contract. `order`: fields with an expression, inputs first. `document`: its canonical JSON bytes.
 
     `inputs`: field or constraint id (as `"constraint:" + id`) → all observed fields it rests on, transitively.
+    `by_name`: normalised name → the fields that carry it as own name or alias.
     """
 
     contract_id: str
@@ -141,6 +142,7 @@ class Contract:
     order: tuple[str, ...]
     inputs: Mapping[str, tuple[str, ...]]
     bindings: tuple[str, ...]
+    by_name: Mapping[str, tuple[str, ...]]
     document: bytes
     digest: str
 
@@ -161,7 +163,10 @@ def _json_path(location: tuple[Any, ...]) -> str:
 
 def document_errors(error: ValidationError) -> list[tuple[str, str]]:
     """(JSON path, reason) of each fault that pydantic found."""
-    return [(_json_path(tuple(e["loc"])), e["msg"][0].lower() + e["msg"][1:]) for e in error.errors()]
+    plain = {"extra_forbidden": "unknown key", "missing": "is required"}
+    return [
+        (_json_path(tuple(e["loc"])), plain.get(e["type"], e["msg"][0].lower() + e["msg"][1:])) for e in error.errors()
+    ]
 
 
 def load_contract(document: Any) -> Contract:
@@ -213,6 +218,7 @@ def load_contract(document: Any) -> Contract:
         order=order,
         inputs=_inputs(fields, constraints, order),
         bindings=tuple(bindings),
+        by_name=_by_name(fields),
         document=raw,
         digest="sha256:" + hashlib.sha256(raw).hexdigest(),
     )
@@ -316,6 +322,14 @@ def _order(fields: Mapping[str, Field], errors: list[tuple[str, str]]) -> tuple[
     except CycleError as error:
         errors.append(("$.fields", "cycle among fields with an expression: " + " → ".join(error.args[1])))
         return ()
+
+
+def _by_name(fields: Mapping[str, Field]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for f in fields.values():
+        for name in f.names:
+            found[name] = (*found.get(name, ()), f.name)
+    return found
 
 
 def _inputs(

@@ -29,7 +29,7 @@ class FieldDocument(Document):
     freshness_ms: Milliseconds | None = None
     sources: list[Text] = []
     tolerance: NonNegative = 0.0
-    rel_tolerance: NonNegative = 0.0
+    rel_tolerance: Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)] = 0.0
     critical: bool = True
     schemas: list[Text] | None = None
     moved_by_control: bool = False

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ Action = Literal["APPLY", "HOLD", "RETRY", "ESCALATE", "ABSTAIN"]
 QUALITIES: Final[tuple[str, ...]] = ("good", "suspect", "no_value", "incomplete")
 ORIGINS: Final[tuple[str, ...]] = ("live", "memory", "operator")
 ACTIONS: Final[tuple[str, ...]] = ("APPLY", "HOLD", "RETRY", "ESCALATE", "ABSTAIN")
-EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +116,7 @@ class Proposal:
     intent: str = "APPLY"
     deadline_ms: int | None = None
     contract_ref: str | None = None
-    bindings: Mapping[str, str | tuple[str, ...]] = EMPTY
+    bindings: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     expected: Mapping[str, Any] | None = None
     evidence: tuple[str, ...] = ()
 
@@ -146,7 +144,7 @@ class Episode:
     observations: tuple[Observation, ...]
     proposal: Proposal | Malformed
     proposal_raw: Mapping[str, Any]
-    sources: Mapping[str, SourceState] = field(default_factory=lambda: EMPTY)
+    sources: Mapping[str, SourceState] = field(default_factory=dict)
     controls: tuple[Mapping[str, Any], ...] = ()
 
 

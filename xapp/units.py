@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 # SI prefixes and their powers of ten (BIPM, SI brochure, table 7)
@@ -45,6 +46,7 @@ def _scaled(shift: int) -> Conversion:
     return (lambda value: value * factor) if shift >= 0 else (lambda value: value / factor)
 
 
+@lru_cache(maxsize=1024)
 def converter(unit: str, target: str) -> Conversion | None:
     """The function that turns a value in `unit` into one in `target`; None where the dimensions differ.
 
