@@ -1,0 +1,41 @@
+"""Material disagreement: what lies beyond the tolerance of a field (sections 1 and 3)."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from xapp.contract import Field
+
+ROUNDING: Final = 1e-9  # section 1: slack of 1e-9 · max(1, magnitude)
+
+
+def differ(one: Any, other: Any, field: Field, relative_to: float | None = None) -> bool:
+    """True where two values in the field's unit differ by more than its tolerance.
+
+    The relative tolerance is of the larger magnitude, or of `relative_to` (the `expr` value, for a plan). Mappings
+    differ where one member does.
+    """
+    if type(one) is dict or type(other) is dict:
+        if type(one) is not dict or type(other) is not dict or one.keys() != other.keys():
+            return True
+        return any(differ(one[key], other[key], field) for key in one)
+    if field.type != "number":
+        return bool(one != other)
+    magnitude = max(abs(one), abs(other))
+    base = magnitude if relative_to is None else abs(relative_to)
+    tolerance = max(field.tolerance, field.rel_tolerance * base)
+    return bool(abs(one - other) > tolerance + ROUNDING * max(1.0, magnitude))
+
+
+def disagreeing(values: Sequence[tuple[str, Any]], field: Field) -> tuple[str, ...]:
+    """Ids of the values that are a side of a conflict, sorted; empty where all agree.
+
+    Against the least and the greatest value suffices: with a relative tolerance of at most 1, two values that differ
+    lie between two that do.
+    """
+    if len(values) < 2:
+        return ()
+    ordered = sorted(values, key=lambda item: (item[1], item[0]))
+    low, high = ordered[0], ordered[-1]
+    if not differ(low[1], high[1], field):
+        return ()
+    return tuple(sorted(i for i, v in ordered if differ(v, low[1], field) or differ(v, high[1], field)))

@@ -1,0 +1,18 @@
+"""Check 2: the event time lies neither ahead of the clocks nor further back than δ (eq. 5; the boundary is fresh)."""
+
+from xapp.integrity.fault import Fault
+from xapp.model import Observation
+
+
+def check_future(observation: Observation, now_ms: int, skew_ms: int) -> Fault | None:
+    event = observation.event_time_ms
+    if event > now_ms + skew_ms:
+        return Fault("future", f"measured {event - now_ms} ms after the decision")
+    if event > observation.ingest_time_ms + skew_ms:
+        return Fault("future", f"measured {event - observation.ingest_time_ms} ms after it arrived")
+    return None
+
+
+def check_age(event_time_ms: int, now_ms: int, freshness_ms: int) -> Fault | None:
+    age = now_ms - event_time_ms
+    return Fault("stale", f"{age} ms old, limit {freshness_ms} ms") if age > freshness_ms else None
