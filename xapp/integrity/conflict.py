@@ -8,21 +8,20 @@ from xapp.contract import Field
 ROUNDING: Final = 1e-9  # section 1: slack of 1e-9 · max(1, magnitude)
 
 
-def differ(one: Any, other: Any, field: Field, relative_to: float | None = None) -> bool:
+def differ(one: Any, other: Any, field: Field, *, of_expr: bool = False) -> bool:
     """True where two values in the field's unit differ by more than its tolerance.
 
-    The relative tolerance is of the larger magnitude, or of `relative_to` (the `expr` value, for a plan). Mappings
-    differ where one member does.
+    The relative tolerance is of the larger magnitude; with `of_expr` (a plan against its `expr` value, `other`) of that
+    value. Mappings differ where one member does.
     """
     if type(one) is dict or type(other) is dict:
         if type(one) is not dict or type(other) is not dict or one.keys() != other.keys():
             return True
-        return any(differ(one[key], other[key], field) for key in one)
+        return any(differ(one[key], other[key], field, of_expr=of_expr) for key in one)
     if field.type != "number":
         return bool(one != other)
     magnitude = max(abs(one), abs(other))
-    base = magnitude if relative_to is None else abs(relative_to)
-    tolerance = max(field.tolerance, field.rel_tolerance * base)
+    tolerance = max(field.tolerance, field.rel_tolerance * (abs(other) if of_expr else magnitude))
     return bool(abs(one - other) > tolerance + ROUNDING * max(1.0, magnitude))
 
 
