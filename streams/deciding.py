@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
+from xapp.authorization import decision_json
+from xapp.engine import assure, refuse
 
 from streams.telemetry import SourceStatus, decode
 from streams.wire import parse_object
-from xapp.authorization import decision_json
-from xapp.contract import Contract, Resolution
-from xapp.engine import assure, refuse
+from xapp.contract import Contract
 from xapp.episode import read_proposal
 from xapp.evidence.store import EvidenceStore
-from xapp.model import Decision, Episode, Malformed, Proposal, SourceState
+from xapp.model import Decision, Episode, Malformed, Proposal
 
 DEFAULT_HISTORY_MS: Final = 60_000
 DEFAULT_HISTORY_COUNT: Final = 4096
@@ -170,7 +170,7 @@ class RegionState:
             observations=self.store.episode_observations(resolution, t_ms),
             proposal=proposal,
             proposal_raw=raw,
-            sources=self._sources(resolution, t_ms),
+            sources=self.store.sources(t_ms, resolution.sources),
         )
 
     def _decision(self, proposal: ProposalDocument, t_ms: int) -> Decision:
@@ -186,21 +186,15 @@ class RegionState:
             return assure(Episode(episode_id, t_ms, contract, (), read, proposal.document))
         return assure(self.episode(contract, read, proposal.document, t_ms))
 
-    def _sources(self, resolution: Resolution, t_ms: int) -> Mapping[str, SourceState]:
-        down = self.store.sources(t_ms)
-        if not down:
-            return {}
-        concerned = {source for member in resolution.members for source in member.sources}
-        return {source: state for source, state in down.items() if source in concerned}
-
     def _request(self, decision: Decision, proposal: ProposalDocument, t_ms: int) -> bytes:
         assert decision.retry is not None
         contract = self.contracts[proposal.document["contract_ref"]]
+        bindings = {k: tuple(v) if isinstance(v, list | tuple) else v for k, v in decision.bindings.items()}
         out = {violation.field for violation in decision.violations if violation.code == "outage"}
         wanted = [
-            {"name": member.field, "subject": member.subject}
-            for member in contract.resolve(decision.bindings).members
-            if member.field in out and decision.retry.source in member.sources
+            {"name": member.field.name, "subject": member.subject}
+            for member in contract.resolve(bindings).members
+            if member.field.name in out and decision.retry.source in member.sources
         ]
         request = {
             "format": REQUEST_FORMAT,
@@ -218,7 +212,7 @@ class RegionState:
 
 
 def known_names(contracts: Mapping[str, Contract]) -> frozenset[str]:
-    """Metric names that some contract knows: a name outside them may be a schema fault of a report."""
+    """Names that fields of the contracts go by: the metric registry need not have them too."""
     return frozenset(
         name for contract in contracts.values() for field in contract.fields.values() for name in field.names
     )

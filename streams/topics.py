@@ -19,6 +19,10 @@ _MURMUR_M: Final = 0x5BD1E995
 _MASK: Final = 0xFFFFFFFF
 
 
+class NoRegion(ValueError):
+    """A message whose key does not name a region."""
+
+
 @dataclass(frozen=True, slots=True)
 class Topics:
     """Full topic names. Built by `topics()`."""
@@ -50,15 +54,15 @@ def topics(prefix: str = DEFAULT_PREFIX) -> Topics:
 
 
 def region_of(key: bytes | None) -> str:
-    """The region a message key names. Raises ValueError for no key, or one that is no short UTF-8 text."""
+    """The region a message key names. Raises NoRegion for no key, or one that is no short UTF-8 text."""
     if not key:
-        raise ValueError("no key: the message key must name the region")
+        raise NoRegion("no key: the message key must name the region")
     try:
         region = key.decode()
     except UnicodeDecodeError as error:
-        raise ValueError("the message key, a region, is not UTF-8") from error
+        raise NoRegion("the message key, a region, is not UTF-8") from error
     if len(region) > MAX_REGION_LENGTH or not region.isprintable():
-        raise ValueError(f"the message key, a region, must be at most {MAX_REGION_LENGTH} printable characters")
+        raise NoRegion(f"the message key, a region, must be at most {MAX_REGION_LENGTH} printable characters")
     return region
 
 

@@ -1,0 +1,29 @@
+"""What the guard counts. Totals since the start of the service."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(slots=True)
+class Counters:
+    """Totals. `repeated_reports` and `repeated_proposals`: same id, same content, dropped; `unknown_keys`: ignored."""
+
+    telemetry_messages: int = 0
+    observations: int = 0
+    repeated_reports: int = 0
+    unknown_keys: int = 0
+    proposals: int = 0
+    repeated_proposals: int = 0
+    queries: int = 0
+    requests: int = 0
+    dead_letters: int = 0
+    redecided: int = 0
+    decisions: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[str] = field(default_factory=Counter)
+
+    def document(self) -> dict[str, Any]:
+        """As a JSON document."""
+        return asdict(self)

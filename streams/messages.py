@@ -1,0 +1,219 @@
+"""Wire models of the topics other than telemetry, and the JSON Schemas of all of them.
+
+Readers use these to validate at the boundary. The guard writes `control` and `records` from the engine's canonical
+form; `tests/test_guard_blackbox.py` holds what it writes against these models. Times are Unix ms, UTC.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
+
+from xapp.model import Action
+
+EpochMs = Annotated[int, Field(strict=True, ge=10**11, lt=10**14, description="Unix time in ms, UTC")]
+"""A time that is neither in seconds nor in µs: the range of `decided_at_ms` in the rules of assurance, section 1."""
+
+Text = Annotated[str, Field(strict=True, min_length=1)]
+Count = Annotated[int, Field(strict=True, ge=0)]
+
+
+class Wire(BaseModel):
+    """A message. Unknown keys are kept out of the value and do no harm: writers may be newer than readers."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Quantity(Wire):
+    """A value in a unit; the value of a field over many subjects is an object, subject binding to value."""
+
+    value: JsonValue
+    unit: str | None = None
+
+
+class ProposalMessage(Wire):
+    """`proposals`: what an automation asks for (rules of assurance, section 1), as the client writes it."""
+
+    proposal_id: Text
+    proposer: Text
+    contract_ref: Text
+    created_at_ms: EpochMs
+    control_key: str
+    plan: dict[str, Quantity]
+    intent: Action = "APPLY"
+    deadline_ms: EpochMs | None = None
+    bindings: dict[str, str | list[str]] = {}
+    expected: dict[str, Quantity] | None = None
+    evidence: list[str] = []
+
+
+class Evidence(Wire):
+    """Up to where telemetry had been read when a decision was made: all offsets below `offset`."""
+
+    topic: str
+    partition: Count
+    offset: Count
+
+
+class RecordDigest(Wire):
+    """The address of the full record, which stands in `records`."""
+
+    digest: str
+
+
+class RetryTerms(Wire):
+    """Which source to ask again, after how long, and how many attempts it has left."""
+
+    source: str
+    after_ms: Count
+    left: Count
+
+
+class DecisionMessage(Wire):
+    """`control`: a decision (rules of assurance, section 6) without its full record. Only the guard writes it.
+
+    The idempotency key is (`proposal_id`, `attempt`); `sequence` counts the decisions of one partition;
+    `proposal_digest` is the SHA-256 of the proposal's content (its JSON with sorted keys).
+    """
+
+    format: Literal["wirelessops.decision/1"]
+    decision_id: str
+    episode_id: str
+    proposal_id: str
+    action: Action
+    control_key: str | None
+    bindings: dict[str, Any]
+    released: dict[str, Quantity] | None
+    valid_until_ms: int | None
+    violations: list[dict[str, Any]]
+    repairs: list[dict[str, Any]]
+    used: dict[str, list[str]]
+    blocked: list[str]
+    retry: RetryTerms | None
+    explanation: str
+    record: RecordDigest
+    attempt: Annotated[int, Field(strict=True, ge=1)]
+    final: bool
+    sequence: Count
+    guard: str
+    region: str
+    decided_at_ms: EpochMs
+    proposal_digest: str
+    evidence: Evidence
+
+
+class RequestedField(Wire):
+    """One field whose evidence is wanted: the contract's name of it, and the subject."""
+
+    name: str
+    subject: str | None = None
+
+
+class RequestMessage(Wire):
+    """`requests`: ask `source` again, once, not before `issued_at_ms` + `after_ms`, not after `deadline_ms`."""
+
+    format: Literal["wirelessops.request/1"]
+    request_id: str
+    decision_id: str
+    proposal_id: str
+    source: str
+    fields: list[RequestedField]
+    after_ms: Count
+    left: Count
+    deadline_ms: int | None
+    issued_at_ms: EpochMs
+
+
+class OutcomeMessage(Wire):
+    """`outcomes`: what the network's side did with a decision, or saw of it."""
+
+    format: Literal["wirelessops.outcome/1"] = "wirelessops.outcome/1"
+    decision_id: Text
+    proposal_id: Text
+    outcome: Literal["applied", "refused", "effect", "no_effect"]
+    at_ms: EpochMs
+    detail: str | None = None
+
+
+class DeadLetterMessage(Wire):
+    """`dead-letters`: a message that could not be used, where it stood, why, and its bytes.
+
+    `key` and `value` are base64; the value is null where it was null, or where it was too large to carry or no longer
+    held: `value_bytes` and `value_sha256` then say what is known of it. `last_offset` closes a range of lost offsets.
+    """
+
+    format: Literal["wirelessops.dead-letter/1"] = "wirelessops.dead-letter/1"
+    topic: str
+    partition: Count
+    offset: Count
+    last_offset: Count | None = None
+    timestamp_ms: int | None
+    key: str | None
+    value: str | None
+    value_bytes: Count | None = None
+    value_sha256: str | None = None
+    reason: str
+
+
+class AsOfQuery(Wire):
+    """`queries`, kind `as_of`: what was known at `ingest_time_ms` of one name of one subject at `event_time_ms`.
+
+    A time of none means the time of answering.
+    """
+
+    format: Literal["wirelessops.query/1"] = "wirelessops.query/1"
+    kind: Literal["as_of"] = "as_of"
+    query_id: Text
+    name: Text
+    subject: str | None = None
+    source: str | None = None
+    event_time_ms: EpochMs | None = None
+    ingest_time_ms: EpochMs | None = None
+
+
+class ViewQuery(Wire):
+    """`queries`, kind `view`: the normalised view of a contract at given bindings, at the time of answering."""
+
+    format: Literal["wirelessops.query/1"] = "wirelessops.query/1"
+    kind: Literal["view"] = "view"
+    query_id: Text
+    contract_ref: Text
+    bindings: dict[str, str | list[str]] = {}
+
+
+QUERY: Final[TypeAdapter[AsOfQuery | ViewQuery]] = TypeAdapter(
+    Annotated[AsOfQuery | ViewQuery, Field(discriminator="kind")]
+)
+
+
+class ViewMessage(Wire):
+    """`views`: the answer to one query. Exactly one of `observations`, `view` and `error` is not null."""
+
+    format: Literal["wirelessops.view/1"] = "wirelessops.view/1"
+    query_id: str
+    region: str
+    answered_at_ms: EpochMs
+    evidence: Evidence | None
+    observations: list[dict[str, Any]] | None = None
+    view: dict[str, Any] | None = None
+    error: str | None = None
+
+
+MODELS: Final[dict[str, type[Wire]]] = {
+    "wirelessops.proposal/1": ProposalMessage,
+    "wirelessops.decision/1": DecisionMessage,
+    "wirelessops.request/1": RequestMessage,
+    "wirelessops.outcome/1": OutcomeMessage,
+    "wirelessops.dead-letter/1": DeadLetterMessage,
+    "wirelessops.view/1": ViewMessage,
+}
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """JSON Schema (draft 2020-12) of every message, by its `format`."""
+    from streams import telemetry
+
+    found = {name: model.model_json_schema() for name, model in MODELS.items()}
+    found["wirelessops.query/1"] = QUERY.json_schema()
+    return {**found, **telemetry.wire_schemas()}

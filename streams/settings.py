@@ -1,0 +1,120 @@
+"""Settings of the guard service, validated where they come in."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from streams.broker import EMBEDDED_FETCH_WAIT_MS, EMBEDDED_MESSAGE_BYTES
+from streams.topics import DEFAULT_PREFIX, Topics, topics
+from xapp.contract import Contract, ContractError, read_contract
+from xapp.contracts import shipped
+
+KAFKA_FETCH_WAIT_MS = 500
+"""Kafka's own default of `fetch.max.wait.ms`: a real broker answers as soon as there is something."""
+
+CARRIED_MESSAGE_BYTES = 16_000_000
+"""Largest message we try to write: a value of 10 MB in base64, and its envelope."""
+
+
+class SettingsError(ValueError):
+    """Options or contract files that must not be started with: one line per fault."""
+
+
+class GuardSettings(BaseModel):
+    """Everything the guard service is configured by.
+
+    `fetch_wait_ms`: how long a fetch waits at the broker; `max_message_bytes`: the largest message written;
+    `history_ms`, `history_count`: bounds of the evidence store; `connect_timeout_s`: bound on reaching the broker and
+    reading what it holds of the past; `stop_timeout_s`: bound on stopping; `web_port` of None: no web.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    bootstrap_servers: Annotated[str, Field(min_length=1)]
+    prefix: str = DEFAULT_PREFIX
+    guard_name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")] = "guard"
+    contracts_dir: Path | None = None
+    web_host: str = "127.0.0.1"
+    web_port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    history_ms: Annotated[int, Field(ge=1_000, le=86_400_000)] = 60_000
+    history_count: Annotated[int, Field(ge=1, le=1_000_000)] = 4_096
+    partitions: Annotated[int, Field(ge=1, le=1_000)] = 4
+    fetch_wait_ms: Annotated[int, Field(ge=1, le=5_000)] = KAFKA_FETCH_WAIT_MS
+    max_message_bytes: Annotated[int, Field(ge=10_000)] = CARRIED_MESSAGE_BYTES
+    connect_timeout_s: Annotated[float, Field(gt=0, le=600)] = 15.0
+    stop_timeout_s: Annotated[float, Field(gt=0, le=60)] = 5.0
+
+    @field_validator("prefix")
+    @classmethod
+    def _prefix_names_topics(cls, prefix: str) -> str:
+        topics(prefix)
+        return prefix
+
+    @classmethod
+    def of(cls, **options: Any) -> Self:
+        """Settings from options. Raises SettingsError naming each option at fault."""
+        try:
+            return cls(**options)
+        except ValidationError as error:
+            faults = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
+            raise SettingsError("\n".join(faults)) from error
+
+    @classmethod
+    def embedded(cls, bootstrap_servers: str, **options: Any) -> Self:
+        """Settings that suit the embedded broker at the given address."""
+        return cls.of(
+            **{
+                "bootstrap_servers": bootstrap_servers,
+                "fetch_wait_ms": EMBEDDED_FETCH_WAIT_MS,
+                "max_message_bytes": EMBEDDED_MESSAGE_BYTES,
+                **options,
+            }
+        )
+
+    @property
+    def topics(self) -> Topics:
+        """The topics of this deployment."""
+        return topics(self.prefix)
+
+
+def load_contracts(folder: Path | None) -> Mapping[str, Contract]:
+    """The shipped contracts and those of a folder (`*.json`, `*.yaml`, `*.yml`), by id.
+
+    Raises SettingsError naming file and place of every fault: a file that cannot be read, a bad contract, an id that
+    two contracts share.
+    """
+    found = dict(shipped())
+    if folder is None:
+        return found
+    if not folder.is_dir():
+        raise SettingsError(f"{folder}: no such folder of contracts")
+    faults: list[str] = []
+    for path in sorted(p for p in folder.iterdir() if p.suffix in {".json", ".yaml", ".yml"}):
+        try:
+            contract = read_contract(path.read_bytes())
+        except OSError as error:
+            faults.append(f"{path}: {error.strerror or error}")
+        except ContractError as error:
+            faults.extend(f"{path}: {where}: {reason}" for where, reason in error.errors)
+        else:
+            if contract.contract_id in found:
+                faults.append(f"{path}: $.contract_id: {contract.contract_id!r} is taken by another contract")
+            found[contract.contract_id] = contract
+    if faults:
+        raise SettingsError("\n".join(faults))
+    return found
+
+
+def check_port(host: str, port: int) -> None:
+    """Raises SettingsError where the address cannot be bound, before anything is started."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise SettingsError(f"web: cannot listen on {host}:{port}: {error.strerror or error}") from error
