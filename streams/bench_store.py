@@ -1,0 +1,87 @@
+"""How fast telemetry becomes evidence, and what it weighs: one part of `make bench`."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Sequence
+from time import perf_counter
+from typing import Final
+
+import orjson
+
+from streams.telemetry import Decoder, SourceStatus, encode_report
+from xapp.evidence.store import EvidenceStore
+from xapp.model import Measurement, Report
+
+UES: Final = 30
+METRICS: Final = (("DRB.UEThpDl", "kbit/s"), ("CQI", "1"))
+PERIOD_MS: Final = 100
+START_MS: Final = 1_790_000_000_000
+
+
+def messages(count: int) -> list[bytes]:
+    """Reports of 60 observations each: 2 metrics of 30 UEs, every 100 ms."""
+    return [
+        encode_report(
+            Report(
+                report_id=f"e2:gnb-1/{n}",
+                source="e2:gnb-1",
+                event_time_ms=START_MS + n * PERIOD_MS,
+                version=n,
+                schema="kpm/3",
+                period_ms=PERIOD_MS,
+                measurements=tuple(
+                    Measurement(name, round((n * 7919 + ue * 104729 + k) % 100_000 / 7, 3), unit, f"cell:1/ue:{ue}")
+                    for ue in range(UES)
+                    for k, (name, unit) in enumerate(METRICS)
+                ),
+            )
+        )
+        for n in range(count)
+    ]
+
+
+def fill(store: EvidenceStore, decoder: Decoder, values: Sequence[bytes]) -> int:
+    """Bytes to stored observations; how many. Each arrives 5 ms after it was measured."""
+    stored = 0
+    for value in values:
+        report = decoder.decode(value).message
+        assert not isinstance(report, SourceStatus)
+        stored += store.append(report, report.event_time_ms + 5).stored
+    return stored
+
+
+def _rate(work: int, started: float) -> float:
+    return work / (perf_counter() - started)
+
+
+def measure_store(observations: int = 300_000, rounds: int = 3) -> dict[str, float]:
+    """Observations/s of decoding and storing (half of the time with a full history, so that old ones go), of
+    `orjson.loads` alone on the same bytes (both the best of `rounds`), and bytes per observation held.
+    """
+    per_report = UES * len(METRICS)
+    values = messages(observations // per_report)
+    history_ms = len(values) * PERIOD_MS // 2
+    store_rate = decode_rate = 0.0
+    for _ in range(rounds):
+        started = perf_counter()
+        for value in values:
+            orjson.loads(value)
+        decode_rate = max(decode_rate, _rate(len(values) * per_report, started))
+        store, decoder = EvidenceStore(history_ms=history_ms, history_count=len(values)), Decoder()
+        started = perf_counter()
+        store_rate = max(store_rate, _rate(fill(store, decoder, values), started))
+    gc.collect()
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    store, decoder = EvidenceStore(history_ms=2 * history_ms, history_count=len(values)), Decoder()
+    held = fill(store, decoder, values)
+    gc.collect()
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return {
+        "store_observations_per_s": store_rate,
+        "decode_only_observations_per_s": decode_rate,
+        "bytes_per_observation": (after - before) / held,
+    }

@@ -1,0 +1,157 @@
+"""Which evidence a decision can depend on: enough that more would change nothing, at the cost of what it touches.
+
+For every member of a resolution (an observed field at one subject) and every source that sent something for it:
+
+- the newest event-time group that is not above t + skew, back to the first that holds something other than memory;
+- those above t + skew, which are at fault themselves (the newest of them, up to a bound: they all say the same);
+- for a field under a windowed constraint, everything back to the head as of the start of the window;
+- within the field's limit, older groups with a higher version than the head's, and memory.
+
+Then all ancestors, with what may have replaced an ancestor at its own event time; and, for a field to which none of
+its sources sent anything, what those sources sent under names that nobody knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from heapq import merge
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+from xapp.evidence.series import SLOT_MASK, Series
+
+if TYPE_CHECKING:
+    from xapp.contract import Member, Resolution
+    from xapp.evidence.store import EvidenceStore
+
+FUTURE_LIMIT: Final = 16
+"""Observations above t + skew that are taken of one source, beside the newest group: each has the same fault."""
+
+
+def select(store: EvidenceStore, resolution: Resolution, t_ms: int) -> set[int]:
+    """Slots of all that a decision at t can depend on, of what had arrived by t."""
+    return _Selection(store, resolution, t_ms).run()
+
+
+class _Selection:
+    def __init__(self, store: EvidenceStore, resolution: Resolution, t_ms: int) -> None:
+        self.store = store
+        self.resolution = resolution
+        self.t_ms = t_ms
+        self.chosen: set[int] = set()
+        self.remembered: dict[int, bool] = {}
+
+    def run(self) -> set[int]:
+        for member in self.resolution.members:
+            by_source: dict[str, list[Series]] = {}
+            for name in member.names:
+                for (source, _), series in self.store.lanes(member.subject, name).items():
+                    by_source.setdefault(source, []).append(series)
+            heard = [self._take(member, source_series) for source_series in by_source.values()]
+            told = {source for source, taken in zip(by_source, heard, strict=True) if taken}
+            if not told & set(member.sources):
+                self._take_unknown(member)
+        self._take_ancestors()
+        return self.chosen
+
+    def _take(self, member: Member, series: list[Series]) -> bool:
+        """Choose what counts for one member from the series of one source. False where nothing had arrived."""
+        cut = self.t_ms + self.resolution.max_clock_skew_ms
+        oldest_fresh = self.t_ms - member.freshness_ms
+        window = self.resolution.windows.get(member.field.name)
+        window_start = None if window is None else self.t_ms - window
+        has_memory = any(s.memory for s in series)
+        head_version: int | None = None
+        head_found = False
+        future = 0
+        taken = False
+        for time, slots in self._groups(series):
+            if time > cut:
+                if future < FUTURE_LIMIT:
+                    self.chosen.update(slots)
+                    taken = True
+                future += len(slots)
+                continue
+            needed = not head_found or window_start is not None
+            if not needed and (time < oldest_fresh or (head_version is None and not has_memory)):
+                break
+            versions = [v for v in map(self._version, slots) if v is not None]
+            if needed or (head_version is not None and max(versions, default=head_version) > head_version):
+                self.chosen.update(slots)
+                taken = True
+            elif has_memory and time >= oldest_fresh:
+                self.chosen.update(slot for slot in slots if self._is_memory(slot))
+            if needed and not all(map(self._is_memory, slots)):
+                if not head_found:
+                    head_version = min(versions, default=None)
+                head_found = True
+                if window_start is not None and time <= window_start:
+                    window_start = None
+        return taken
+
+    def _groups(self, series: list[Series]) -> Iterator[tuple[int, list[int]]]:
+        """(event time, its slots that had arrived), newest first."""
+        entries: Iterable[tuple[int, int]]
+        entries = series[0].newest_first() if len(series) == 1 else merge(
+            *(s.newest_first() for s in series), reverse=True
+        )  # fmt: skip
+        for time, group in groupby(entries, key=lambda entry: entry[0]):
+            slots = [slot for _, slot in group if self.store.stored(slot).ingest_time_ms <= self.t_ms]
+            if slots:
+                yield time, slots
+
+    def _version(self, slot: int) -> int | None:
+        return self.store.stored(slot).columns.version
+
+    def _parents(self, slot: int) -> list[int]:
+        stored = self.store.stored(slot)
+        found = [self.store.find(parent) for parent in stored.parents(slot & SLOT_MASK)]
+        return [p for p in found if p is not None and self.store.stored(p).ingest_time_ms <= self.t_ms]
+
+    def _is_memory(self, slot: int) -> bool:
+        """Whether an observation is memory or descends from one, through ancestors that had arrived."""
+        stored = self.store.stored(slot)
+        if stored.columns.parents is None:
+            return stored.columns.shape.keys[slot & SLOT_MASK].origin == "memory"
+        if slot not in self.remembered:
+            lineage = {slot}
+            ahead = [slot]
+            while ahead:
+                fresh = set(self._parents(ahead.pop())) - lineage
+                lineage |= fresh
+                ahead.extend(fresh)
+            self.remembered[slot] = any(
+                self.store.stored(s).columns.shape.keys[s & SLOT_MASK].origin == "memory" for s in lineage
+            )
+        return self.remembered[slot]
+
+    def _take_ancestors(self) -> None:
+        ahead = [slot for slot in self.chosen if self.store.stored(slot).columns.parents is not None]
+        while ahead:
+            for parent in self._parents(ahead.pop()):
+                fresh = {parent, *self._rivals(parent)} - self.chosen
+                self.chosen |= fresh
+                ahead.extend(fresh)
+
+    def _rivals(self, slot: int) -> Iterator[int]:
+        """What one source sent for the same member at the same event time: it may have replaced the observation."""
+        stored, index = self.store.stored(slot), slot & SLOT_MASK
+        series = stored.bound[index]
+        assert series is not None
+        for member in self.resolution.bound.get((series.subject, series.name), ()):
+            for name in member.names:
+                for (source, _), other in self.store.lanes(series.subject, name).items():
+                    if source == series.source:
+                        for rival in other.at_time(stored.event_time(index)):
+                            if self.store.stored(rival).ingest_time_ms <= self.t_ms:
+                                yield rival
+
+    def _take_unknown(self, member: Member) -> None:
+        """The newest observation of each name that nobody knows, from the member's sources, about its subject."""
+        for source in member.sources:
+            for name, subjects in self.store.unknown_names(source).items():
+                series = subjects.get(member.subject)
+                if series is not None and name not in self.resolution.known_names:
+                    for _, slots in self._groups([series]):
+                        self.chosen.update(slots)
+                        break

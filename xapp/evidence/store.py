@@ -1,0 +1,345 @@
+"""The versioned evidence store: append-only per (subject, name, source), read as of any instant on both clocks.
+
+Every version is kept with its event time, ingest time and state version for a bounded history: `history_ms` back from
+the newest ingest time seen (never from an event time, which a wrong clock could put into the future), and
+`history_count` versions of each series. Time alone never removes the newest version of a series: an old value of a
+slow field is still the newest there is.
+
+Ingest times are the caller's own clock and are trusted; everything else comes from strangers.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from xapp.contract import normalise
+from xapp.evidence.identity import Contradiction, Identities
+from xapp.evidence.selection import select
+from xapp.evidence.series import SLOT_BITS, SLOT_MASK, ReportColumns, Series, Shape, StoredReport, columns_of, key_of
+from xapp.evidence.sources import SourceHistory
+from xapp.metrics import KNOWN_NAMES
+from xapp.model import Observation, Report, SourceState
+
+if TYPE_CHECKING:
+    from xapp.contract import Resolution
+
+__all__ = ["Appended", "Contradiction", "EvidenceStore"]
+
+_SHAPES: Final = 4096
+"""Report shapes remembered; a shape that was forgotten is looked up again."""
+
+Lane = tuple[str, bool]
+"""(source, whether it is memory): which of the series of one (subject, name)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """What a report did: observations stored, and whether it was a repeat (then none are)."""
+
+    stored: int
+    duplicate: bool
+
+
+class EvidenceStore:
+    """See the module.
+
+    `history_ms`, `history_count` ≥ 1: the bounds. `known_names`: names that are no schema fault though the metric
+    registry does not have them. `series_limit`: how many series and sources are kept; above it those that were silent
+    longest go, a tenth at a time (identities change on every attach, so their number has no other bound).
+    """
+
+    def __init__(
+        self,
+        *,
+        history_ms: int = 60_000,
+        history_count: int = 4096,
+        known_names: Set[str] = frozenset(),
+        series_limit: int = 1_000_000,
+    ) -> None:
+        if min(history_ms, history_count, series_limit) < 1:
+            raise ValueError("history_ms, history_count and series_limit must be at least 1")
+        self.history_ms = history_ms
+        self.history_count = history_count
+        self.duplicates = 0
+        """Repeated reports and observations that were dropped."""
+        self._series_limit = series_limit
+        self._known_names = KNOWN_NAMES | {normalise(name) for name in known_names}
+        self._now_ms = 0  # newest ingest time seen
+        self._seq = 0
+        self._ids = Identities()
+        self._reports = self._ids.reports
+        self._queue: deque[StoredReport] = deque()  # reports whose time is not up, in order of arrival
+        self._index: dict[tuple[str | None, str], dict[Lane, Series]] = {}
+        self._unknown: dict[str, dict[str, dict[str | None, Series]]] = {}  # source → unregistered name → subject
+        self._series_count = 0
+        self._shapes: dict[tuple[str, tuple[object, ...]], Shape] = {}
+        self._bound: dict[Shape, tuple[Series, ...]] = {}
+        self._sources: dict[str, SourceHistory] = {}
+
+    def __len__(self) -> int:
+        """Observations held."""
+        return sum(len(series) for lanes in self._index.values() for series in lanes.values())
+
+    def append(self, report: Report | ReportColumns, ingest_time_ms: int) -> Appended:
+        """Store a report's observations, each where its event time belongs.
+
+        A report that repeats one held (same source, id and content) is dropped and counted, and so is a single
+        observation whose id is held with the same content. Raises Contradiction for an id held with other content,
+        ValueError for a number that is not finite; nothing is stored then.
+        """
+        columns = report if isinstance(report, ReportColumns) else columns_of(report, self._shape_of(report))
+        shape = columns.shape
+        if self._ids.is_repeat(columns):
+            self.duplicates += 1
+            return Appended(0, True)
+        dropped = self._ids.repeated(columns)
+        self._seq += 1
+        self._now_ms = max(self._now_ms, ingest_time_ms)
+        stored = StoredReport(self._seq, columns, ingest_time_ms, self._bind(columns, dropped))
+        stored.live = len(columns.values) - len(dropped)
+        self._ids.add(stored, dropped)
+        self._enter(stored)
+        self._source(shape.source).add_report(columns.event_time_ms, ingest_time_ms, columns.period_ms)
+        self.duplicates += len(dropped)
+        self._queue.append(stored)
+        self._expire()
+        return Appended(len(columns.values) - len(dropped), False)
+
+    def set_source(self, source: str, state: SourceState, event_time_ms: int, ingest_time_ms: int) -> None:
+        """Note what a source says of itself. As of t the status of the newest event time stands."""
+        self._now_ms = max(self._now_ms, ingest_time_ms)
+        self._seq += 1
+        self._source(source).add_status(state, event_time_ms, ingest_time_ms, self._seq)
+        self._expire()
+
+    def sources(self, t_ms: int, among: Iterable[str] | None = None) -> Mapping[str, SourceState]:
+        """Sources that are not up at t, of all or of those named.
+
+        In outage: one whose newest status says so, until it says `up` or a report measured later arrives; and one
+        silent for more than three of its declared periods, until it is heard again (retryable after a period, once).
+        """
+        names = sorted(self._sources) if among is None else sorted(set(among) & self._sources.keys())
+        states = ((name, self._sources[name].state(t_ms)) for name in names)
+        return {name: state for name, state in states if state is not None}
+
+    def episode_observations(self, resolution: Resolution, t_ms: int) -> tuple[Observation, ...]:
+        """The evidence that a decision at t can depend on, in order of arrival; see `xapp.evidence.selection`."""
+        return tuple(self.observation(slot) for slot in sorted(select(self, resolution, t_ms)))
+
+    def as_of(
+        self, subject: str | None, name: str, event_time_ms: int, ingest_time_ms: int, source: str | None = None
+    ) -> tuple[Observation, ...]:
+        """Per source the head as it was known at `ingest_time_ms`, of what was measured until `event_time_ms`.
+
+        Both bounds are inclusive. At one event time a higher version replaces a lower where all have one; then the
+        latest arrival counts, then the smaller id. Memory is left out. Ordered by source.
+        """
+        heads = []
+        for (origin, memory), series in sorted(self.lanes(subject, normalise(name)).items()):
+            if memory or (source is not None and origin != source):
+                continue
+            group: list[Observation] = []
+            for time, slot in series.newest_first(event_time_ms):
+                if group and time < group[0].event_time_ms:
+                    break
+                if self.stored(slot).ingest_time_ms <= ingest_time_ms:
+                    group.append(self.observation(slot))
+            if group:
+                heads.append(_head(group))
+        return tuple(heads)
+
+    def history(self, subject: str | None, name: str, source: str) -> tuple[Observation, ...]:
+        """All versions held of one series, by event time, then arrival; memory after what was measured."""
+        lanes = self.lanes(subject, normalise(name))
+        found = [lanes[lane] for lane in ((source, False), (source, True)) if lane in lanes]
+        return tuple(self.observation(slot) for series in found for _, slot in reversed([*series.newest_first()]))
+
+    # What `selection` reads.
+
+    def lanes(self, subject: str | None, name: str) -> Mapping[Lane, Series]:
+        """The series of one subject and normalised name, by source and lane."""
+        return self._index.get((subject, name), {})
+
+    def unknown_names(self, source: str) -> Mapping[str, Mapping[str | None, Series]]:
+        """What a source sent under names that the registry does not know: normalised name → subject → series."""
+        return self._unknown.get(source, {})
+
+    def stored(self, slot: int) -> StoredReport:
+        """The report that holds a slot."""
+        return self._reports[slot >> SLOT_BITS]
+
+    def observation(self, slot: int) -> Observation:
+        """The observation in a slot."""
+        return self._reports[slot >> SLOT_BITS].observation(slot & SLOT_MASK)
+
+    def find(self, observation_id: str) -> int | None:
+        """The slot of an observation held, by its id."""
+        return self._ids.find(observation_id)
+
+    # Writing.
+
+    def _shape_of(self, report: Report) -> Shape:
+        keys = tuple(key_of(report, m) for m in report.measurements)
+        shape = self._shapes.get((report.source, keys))
+        if shape is None:
+            if len(self._shapes) >= _SHAPES:
+                self._shapes.clear()
+            shape = self._shapes[report.source, keys] = Shape(report.source, keys)
+        return shape
+
+    def _bind(self, columns: ReportColumns, dropped: Set[int]) -> tuple[Series | None, ...]:
+        """The series of each measurement; None where it is dropped."""
+        shape = columns.shape
+        bound = self._bound.get(shape)
+        if bound is None:
+            if len(self._bound) >= _SHAPES:
+                self._bound.clear()
+            if self._series_count > self._series_limit:
+                self._forget_silent()
+            keys = zip(shape.keys, shape.names, strict=True)
+            bound = tuple(self._lane(k.subject, name, shape.source, k.origin == "memory") for k, name in keys)
+            self._bound[shape] = bound
+        if columns.parents is None and not dropped:
+            return bound
+        own: list[Series | None] = list(bound)
+        for index, parents in enumerate(columns.parents or ()):
+            series = bound[index]
+            if parents and not series.memory and any(map(self._is_memory, parents)):
+                own[index] = self._lane(series.subject, series.name, series.source, True)
+        for index in dropped:
+            own[index] = None
+        return tuple(own)
+
+    def _lane(self, subject: str | None, name: str, source: str, memory: bool) -> Series:
+        lanes = self._index.setdefault((subject, name), {})
+        series = lanes.get((source, memory))
+        if series is None:
+            series = lanes[source, memory] = Series(subject, name, source, memory, self.history_count)
+            self._series_count += 1
+            if name not in self._known_names and not memory:
+                self._unknown.setdefault(source, {}).setdefault(name, {})[subject] = series
+        return series
+
+    def _is_memory(self, observation_id: str) -> bool:
+        slot = self.find(observation_id)
+        series = None if slot is None else self.stored(slot).bound[slot & SLOT_MASK]
+        return series is not None and series.memory
+
+    def _enter(self, stored: StoredReport) -> None:
+        """Put each measurement's slot into its series."""
+        columns = stored.columns
+        event = columns.event_time_ms
+        times_ms = columns.times
+        slot = stored.seq << SLOT_BITS
+        for series in stored.bound:
+            if series is not None:
+                if times_ms is not None:
+                    event = times_ms[slot & SLOT_MASK]
+                times = series.times
+                if not times or times[-1] <= event:
+                    times.append(event)
+                    series.slots.append(slot)
+                else:
+                    series.insert(event, slot)
+                series.last_seq = stored.seq
+                if series.pinned or len(times) > series.room:
+                    self._trim(series)
+            slot += 1
+
+    # Forgetting.
+
+    def _trim(self, series: Series) -> None:
+        """Let go of pinned versions that are the newest no more, then of those above the count limit."""
+        head = series.head_time(self._now_ms)
+        if series.pinned:
+            pinned, series.pinned = series.pinned, None
+            for slot in pinned:
+                time = self.stored(slot).event_time(slot & SLOT_MASK) if slot >> SLOT_BITS in self._reports else None
+                if time is not None and time == head:
+                    series.pinned = [*(series.pinned or ()), slot]
+                elif time is not None:
+                    self._remove(series, time, slot)
+        while len(series) > self.history_count:
+            assert head is not None
+            self._remove(series, *series.oldest(head))
+        series.tidy(self.history_count)
+
+    def _remove(self, series: Series, time: int, slot: int) -> None:
+        stored = self._reports[slot >> SLOT_BITS]
+        if series.remove(time, slot, self.history_count):
+            stored.live -= 1
+            if not stored.live and stored.expired:
+                self._ids.remove(stored)
+
+    def _expire(self) -> None:
+        """Remove what arrived more than the history before the newest arrival, but for the head of each series."""
+        horizon = self._now_ms - self.history_ms
+        queue = self._queue
+        while queue and queue[0].ingest_time_ms < horizon:
+            stored = queue.popleft()
+            stored.expired = True
+            event = stored.columns.event_time_ms
+            times_ms = stored.columns.times
+            slot = stored.seq << SLOT_BITS
+            gone = 0
+            for series in stored.bound:
+                if series is not None:
+                    if times_ms is not None:
+                        event = times_ms[slot & SLOT_MASK]
+                    first, slots = series.first, series.slots
+                    if first < len(slots) and slots[first] == slot and event < series.times[-1] <= self._now_ms:
+                        slots[first] = ~slot
+                        series.first = first = first + 1
+                        series.room += 1
+                        gone += 1
+                        if slots[first] < 0 or (first > 32 and first * 2 > len(slots)):
+                            series.tidy(self.history_count)
+                    elif event == series.head_time(self._now_ms):
+                        if series.position(event, slot) >= 0:
+                            series.pinned = [*(series.pinned or ()), slot]
+                    elif series.remove(event, slot, self.history_count):
+                        gone += 1
+                slot += 1
+            stored.live -= gone
+            if not stored.live:
+                self._ids.remove(stored)
+
+    def _source(self, name: str) -> SourceHistory:
+        history = self._sources.get(name)
+        if history is None:
+            if len(self._sources) >= self._series_limit:
+                by_silence = sorted(self._sources, key=lambda s: self._sources[s].newest_ingest_ms())
+                for silent in by_silence[: len(by_silence) // 10 + 1]:
+                    del self._sources[silent]
+            history = self._sources[name] = SourceHistory(self.history_count)
+        elif len(history) > history.tidy_at:
+            history.forget_before(self._now_ms - self.history_ms)
+        return history
+
+    def _forget_silent(self) -> None:
+        """Drop the tenth of the series to which nothing was added for longest."""
+        everything = sorted((s for lanes in self._index.values() for s in lanes.values()), key=lambda s: s.last_seq)
+        for series in everything[: len(everything) // 10 + 1]:
+            for time, slot in [*series.newest_first()]:
+                self._remove(series, time, slot)
+            lanes = self._index[series.subject, series.name]
+            del lanes[series.source, series.memory]
+            if not lanes:
+                del self._index[series.subject, series.name]
+            subjects = self._unknown.get(series.source, {}).get(series.name, {})
+            if subjects.get(series.subject) is series:
+                del subjects[series.subject]
+            self._series_count -= 1
+        self._bound.clear()
+
+
+def _head(group: list[Observation]) -> Observation:
+    """The observation that counts among those of one source at one event time (section 3)."""
+    if all(o.version is not None for o in group):
+        newest = max(o.version or 0 for o in group)
+        group = [o for o in group if o.version == newest]
+    latest = max(o.ingest_time_ms for o in group)
+    return min((o for o in group if o.ingest_time_ms == latest), key=lambda o: o.id)
