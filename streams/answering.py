@@ -12,8 +12,9 @@ from pydantic import ValidationError
 
 from streams.deciding import RegionState
 from streams.messages import QUERY, AsOfQuery, Evidence, ViewMessage, ViewQuery
+from streams.topics import region_of
 from streams.wire import parse_object
-from xapp.contract import BindingError
+from xapp.contract import BindingError, document_errors
 from xapp.evidence.view import normalised_view
 from xapp.model import Proposal
 
@@ -29,11 +30,45 @@ def read_query(value: bytes | None) -> AsOfQuery | ViewQuery:
     try:
         return QUERY.validate_python(parse_object(value))
     except ValidationError as error:
-        first = error.errors()[0]
-        path = "".join(f".{part}" for part in first["loc"] if part not in ("as_of", "view"))
-        raise BadQuery(f"${path}: {first['msg']}") from error
+        raise _bad(error) from error
     except ValueError as error:
         raise BadQuery(str(error)) from error
+
+
+def read_web_query(kind: str, parameters: Any) -> tuple[str, AsOfQuery | ViewQuery]:
+    """The region and the question of a GET request. `parameters`: name → value, with `getall`.
+
+    A binding is a parameter `binding.NAME`, given several times for a list. Raises BadQuery and NoRegion.
+    """
+    region = region_of(parameters.get("region", "").encode())
+    given: dict[str, Any] = {"kind": kind, "query_id": "web"}
+    bindings: dict[str, str | list[str]] = {}
+    for name in dict.fromkeys(parameters):
+        values = parameters.getall(name)
+        if name.startswith("binding."):
+            bindings[name.removeprefix("binding.")] = values[0] if len(values) == 1 else values
+        elif name.endswith("_ms"):
+            given[name] = _integer(name, values[-1])
+        elif name != "region":
+            given[name] = values[-1]
+    try:
+        return region, QUERY.validate_python({**given, "kind": kind, "bindings": bindings})
+    except ValidationError as error:
+        raise _bad(error) from error
+
+
+def _integer(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError as error:
+        raise BadQuery(f"$.{name}: an integer is required, Unix ms") from error
+
+
+def _bad(error: ValidationError) -> BadQuery:
+    (path, reason), *_ = document_errors(error)
+    for kind in ("as_of", "view"):
+        path = path.replace(f"$.{kind}.", "$.", 1)
+    return BadQuery(f"{path}: {reason}")
 
 
 def answer(state: RegionState, query: AsOfQuery | ViewQuery, t_ms: int, evidence: Evidence | None) -> ViewMessage:

@@ -131,10 +131,23 @@ class Guard:
         partition = partition_of(region, self._partitions)
         return answer(self._state(partition, region), query, self._clock(), self._evidence(partition))
 
-    async def dead_letter(self, message: Any, reason: str) -> None:
-        """Write the dead letter of a message that another reader of this service could not use."""
-        assert self._release is not None
-        await self._release.dead_letter(message, reason)
+    async def dead_letter(self, **letter: Any) -> None:
+        """Write the dead letter of a message that another reader of this service could not use.
+
+        Arguments: those of `streams.deadletters.dead_letter`, but for its bound.
+        """
+        if self._release is None:
+            raise RuntimeError("the guard is not connected")
+        await self._release.letter(**letter)
+
+    def stats(self) -> dict[str, Any]:
+        """Counters, and how many observations each region holds."""
+        return {
+            "guard": self.settings.guard_name,
+            "ready": self.ready,
+            "regions": {region: len(state.store) for (_, region), state in sorted(self._states.items())},
+            **self.counters.document(),
+        }
 
     async def _restore(self) -> None:
         reader = await connect_consumer(self.settings, None)
@@ -251,7 +264,8 @@ class Guard:
 
     async def _reject(self, message: Any, reason: str) -> None:
         log.warning("dead letter", topic=message.topic, partition=message.partition, offset=message.offset, why=reason)
-        await self.dead_letter(message, reason)
+        assert self._release is not None
+        await self._release.dead_letter(message, reason)
 
     async def _out_of_range(self, positions: Mapping[TopicPartition, int]) -> None:
         assert self._consumer is not None

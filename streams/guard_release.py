@@ -69,8 +69,8 @@ class Release:
         await asyncio.gather(*sent)
 
     async def dead_letter(self, message: Any, reason: str) -> None:
-        """Write the dead letter of a message and wait for its acknowledgement."""
-        await self._letter(
+        """Write the dead letter of a consumed message and wait for its acknowledgement."""
+        await self.letter(
             topic=message.topic,
             partition=message.partition,
             offset=message.offset,
@@ -82,7 +82,7 @@ class Release:
 
     async def lost_range(self, topic: str, partition: int, first: int, last: int, reason: str) -> None:
         """Write the dead letter of offsets that the broker no longer holds, unread."""
-        await self._letter(
+        await self.letter(
             topic=topic,
             partition=partition,
             offset=first,
@@ -138,7 +138,8 @@ class Release:
             pending.message, f"its record of {size} bytes is larger than a message may be: nothing was released"
         )
 
-    async def _letter(self, **letter: Any) -> None:
+    async def letter(self, **letter: Any) -> None:
+        """Write one dead letter (arguments of `deadletters.dead_letter` but the bound) and wait for its ack."""
         now_ms = self._clock()
         event_id = f"{letter['topic']}/{letter['partition']}/{letter['offset']}"
         headers = cloud_event(event_id=event_id, source=self._source, kind="wirelessops.dead-letter/1", time_ms=now_ms)

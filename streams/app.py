@@ -1,0 +1,151 @@
+"""The Faust app: lifecycle, web and the low-rate topics. It starts and stops the guard's control path.
+
+Web: `/ric/v1/health/alive`, `/ric/v1/health/ready`, `GET /v1/evidence`, `GET /v1/view`, `GET /v1/stats`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+import faust
+import structlog
+from mode import Service
+from pydantic import ValidationError
+
+from streams.answering import BadQuery, read_web_query
+from streams.guard import Guard
+from streams.messages import OutcomeMessage
+from streams.settings import GuardSettings
+from streams.topics import NoRegion, region_of
+from streams.wire import parse_object
+from xapp.contract import document_errors
+
+log = structlog.get_logger(__name__)
+
+
+class GuardService(Service):
+    """Runs the control path as a part of the app; `finished` once it ended, `failure` where it failed."""
+
+    abstract = False
+
+    def __init__(self, guard: Guard, **options: Any) -> None:
+        super().__init__(**options)
+        self.guard = guard
+        self.started_up = asyncio.Event()
+        self.finished = asyncio.Event()
+        self.failure: BaseException | None = None
+        self._running: asyncio.Task[None] | None = None
+
+    async def on_start(self) -> None:
+        """Connect and catch up in the background, so that `alive` answers meanwhile."""
+        self._running = asyncio.create_task(self._run(), name="guard")
+
+    async def on_stop(self) -> None:
+        """Stop within the guard's own bound."""
+        await self.guard.stop()
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+
+    async def _run(self) -> None:
+        try:
+            await self.guard.start()
+            self.started_up.set()
+            await self.guard.run()
+        except Exception as error:
+            self.failure = error
+        finally:
+            self.finished.set()
+
+
+def create_app(settings: GuardSettings, guard: Guard) -> tuple[faust.App, GuardService]:
+    """The app and its control path, not started. To be called in the running event loop."""
+    brokers = [f"kafka://{server.strip()}" for server in settings.bootstrap_servers.split(",")]
+    app = faust.App(
+        f"{settings.prefix}app.{settings.guard_name}",
+        broker=";".join(brokers),
+        store="memory://",
+        loop=asyncio.get_running_loop(),
+        topic_allow_declare=False,
+        topic_disable_leader=True,
+        web_enabled=settings.web_port is not None,
+        web_bind=settings.web_host,
+        web_host=settings.web_host,
+        web_port=settings.web_port or 6066,
+    )
+    service = GuardService(guard, loop=app.loop, beacon=app.beacon)
+    app.add_dependency(service)
+    _read_outcomes(app, settings, guard)
+    _serve_web(app, guard)
+    return app, service
+
+
+def _read_outcomes(app: faust.App, settings: GuardSettings, guard: Guard) -> None:
+    topic = app.topic(
+        settings.topics.outcomes, value_type=bytes, value_serializer="raw", key_type=bytes, key_serializer="raw"
+    )
+
+    @app.agent(topic, name="outcomes")
+    async def outcomes(stream: Any) -> None:
+        async for event in stream.events():
+            try:
+                region_of(event.key)
+                outcome = read_outcome(event.value)
+            except ValueError as error:
+                message = event.message
+                await guard.dead_letter(
+                    topic=message.topic,
+                    partition=message.partition,
+                    offset=message.offset,
+                    timestamp_ms=round(message.timestamp * 1000),
+                    key=message.key,
+                    value=message.value,
+                    reason=str(error),
+                )
+            else:
+                guard.counters.outcomes[outcome.outcome] += 1
+
+
+def read_outcome(value: bytes | None) -> OutcomeMessage:
+    """Read one outcome. Raises ValueError with the place and the reason."""
+    document = parse_object(value)
+    try:
+        return OutcomeMessage.model_validate(document)
+    except ValidationError as error:
+        (path, reason), *_ = document_errors(error)
+        raise ValueError(f"{path}: {reason}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    status: int
+    document: Any
+
+
+def _serve_web(app: faust.App, guard: Guard) -> None:
+    def ask(request: Any, kind: str) -> _Reply:
+        try:
+            region, query = read_web_query(kind, request.query)
+            if not guard.ready:
+                return _Reply(503, {"error": "the guard is not ready"})
+            reply = guard.ask(region, query)
+        except (BadQuery, NoRegion) as error:
+            return _Reply(400, {"error": str(error)})
+        return _Reply(400 if reply.error is not None else 200, reply.model_dump())
+
+    def page(path: str, reply: Any) -> None:
+        @app.page(path, name=path.strip("/").replace("/", "-"))
+        async def view(web: Any, request: Any) -> Any:
+            found = reply(request)
+            return web.json(found.document, status=found.status)
+
+    page("/ric/v1/health/alive", lambda _: _Reply(200, {"status": "alive"}))
+    page(
+        "/ric/v1/health/ready",
+        lambda _: _Reply(200, {"status": "ready"}) if guard.ready else _Reply(503, {"status": "not ready"}),
+    )
+    page("/v1/evidence", lambda request: ask(request, "as_of"))
+    page("/v1/view", lambda request: ask(request, "view"))
+    page("/v1/stats", lambda _: _Reply(200, guard.stats()))

@@ -1,0 +1,84 @@
+"""`wirelessops run`: the guard as a service."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import ExitStack
+from typing import Any
+
+from streams.broker import EmbeddedBroker
+from streams.guard import Guard
+from streams.guard_kafka import Unreachable
+from streams.lifecycle import ExitWatchdog, first_of, run_bounded, until_signal
+from streams.settings import GuardSettings, SettingsError, check_port, load_contracts
+
+EXIT_OK = 0
+EXIT_FAILED = 1
+EXIT_BAD_START = 2
+
+
+def run(bootstrap_servers: str | None, **options: Any) -> int:
+    """Serve until SIGTERM or SIGINT. Without `bootstrap_servers` the embedded broker is started, its address printed.
+
+    `options`: those of `streams.settings.GuardSettings`. Exit codes: 0 stopped as asked; 1 failed while serving;
+    2 not started (bad option, bad contract file, no Kafka), with the reason on stderr, one line per fault.
+    """
+    with ExitStack() as stack:
+        try:
+            if bootstrap_servers is None:
+                GuardSettings.embedded("checked before the broker is started", **options)
+                settings = GuardSettings.embedded(stack.enter_context(EmbeddedBroker()).bootstrap_servers, **options)
+            else:
+                settings = GuardSettings.of(bootstrap_servers=bootstrap_servers, **options)
+            guard = Guard(settings, load_contracts(settings.contracts_dir))
+            if settings.web_port is not None:
+                check_port(settings.web_host, settings.web_port)
+        except (SettingsError, RuntimeError) as error:
+            return _complain(error, EXIT_BAD_START)
+        return run_bounded(lambda watchdog: serve(settings, guard, watchdog), settings.stop_timeout_s)
+
+
+async def serve(settings: GuardSettings, guard: Guard, watchdog: ExitWatchdog) -> int:
+    """Run the app until a signal or a failure, then stop it within `stop_timeout_s`. Gives the exit code."""
+    from streams.app import create_app
+
+    stop = until_signal()
+    app, control_path = create_app(settings, guard)
+    failure: BaseException | None = None
+    running = asyncio.create_task(_run_app(app), name="app")
+    try:
+        await first_of(stop.wait(), control_path.started_up.wait(), control_path.finished.wait(), running)
+        if guard.ready:
+            print(f"ready: Kafka at {settings.bootstrap_servers}, topics {settings.prefix}*", flush=True)
+            await first_of(stop.wait(), control_path.finished.wait(), running)
+    finally:
+        failure = control_path.failure or (running.exception() if running.done() else None)
+        watchdog.arm()
+        await _stop(settings, guard, app, running)
+    if failure is None:
+        return EXIT_OK
+    return _complain(failure, EXIT_BAD_START if isinstance(failure, Unreachable) else EXIT_FAILED)
+
+
+async def _run_app(app: Any) -> None:
+    """Start the app and wait for its end. Raises what made it crash."""
+    await app.start()
+    await app.wait_until_stopped()
+    if app.crash_reason is not None:
+        raise app.crash_reason
+
+
+async def _stop(settings: GuardSettings, guard: Guard, app: Any, running: asyncio.Task[None]) -> None:
+    """Stop the control path first, so that what it answered is committed whatever the rest does; then the app."""
+    await guard.stop()
+    running.cancel()
+    stopping = asyncio.create_task(app.stop(), name="app stop")
+    _, late = await asyncio.wait({stopping, running}, timeout=settings.stop_timeout_s / 2)
+    for task in late:
+        task.cancel()
+
+
+def _complain(error: BaseException, code: int) -> int:
+    sys.stderr.write(f"{error or type(error).__name__}\n")
+    return code
