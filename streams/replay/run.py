@@ -1,0 +1,94 @@
+"""One replay from files to decisions and summary: where the parts of this package are composed."""
+
+from __future__ import annotations
+
+import heapq
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+
+from streams.deciding import History
+from streams.replay.formats import FORMATS, NAMES, RECORDING, Format, guess
+from streams.replay.player import Player
+from streams.replay.recorded import Arrival, Tally, Unreadable, UnreadableRecording
+from streams.replay.summary import Verdicts, lines, summary
+
+
+@dataclass(frozen=True, slots=True)
+class LiveGuard:
+    """What the guard of a recorded run was started with: a folder of contracts beside the shipped ones, its history."""
+
+    contracts_dir: Path | None
+    history_ms: int
+    history_count: int
+
+
+def run(paths: Sequence[Path], name: str | None, out: Path | None, as_json: bool, live: LiveGuard) -> int:
+    """See `streams.replay.replay`. Raises UnreadableRecording where nothing can be read."""
+    if not paths:
+        raise UnreadableRecording("no file named")
+    name = guess(paths[0]) if name is None else name
+    if name not in NAMES:
+        raise UnreadableRecording(f"no format {name!r}: it is one of {', '.join(NAMES)}")
+    with _sink(out) as sink:
+        if name == RECORDING:
+            document = _own(paths, sink, live)
+        else:
+            document = _foreign(FORMATS[name], paths, sink)
+    text = orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() if as_json else "\n".join(lines(document))
+    sys.stdout.write(text + "\n")
+    return 1 if document.get("differing") else 0
+
+
+def _sink(out: Path | None) -> Any:
+    if out is None:
+        return nullcontext()
+    try:
+        return out.open("wb")
+    except OSError as error:
+        raise UnreadableRecording(f"--out {out}: {error.strerror or error}") from error
+
+
+def _own(paths: Sequence[Path], sink: BinaryIO | None, live: LiveGuard) -> dict[str, Any]:
+    from streams.replay.own import replay_own
+    from streams.settings import SettingsError, load_contracts
+
+    try:
+        contracts = load_contracts(live.contracts_dir)
+    except SettingsError as error:
+        raise UnreadableRecording(f"contracts: {error}") from error
+    return replay_own(paths, sink, contracts, History(live.history_ms, live.history_count))
+
+
+def _foreign(form: Format, paths: Sequence[Path], sink: BinaryIO | None) -> dict[str, Any]:
+    tally, verdicts, player = Tally(), Verdicts(), Player(form)
+    for outcome in player.play(_arrivals(form, paths, tally)):
+        verdicts.count(outcome.decision)
+        if sink is not None:
+            sink.write(outcome.record_value + b"\n")
+    if not tally.reports:
+        first = tally.unreadable[0] if tally.unreadable else None
+        where = f"{paths[0].name}: it is empty" if first is None else f"{first.file}: line {first.line}: {first.reason}"
+        raise UnreadableRecording(f"nothing can be read as {form.name}: {where}")
+    return summary(form.name, [path.name for path in paths], tally, player.proposals, verdicts)
+
+
+def _arrivals(form: Format, paths: Sequence[Path], tally: Tally) -> Iterator[Arrival]:
+    """The reports of all files in order of arrival; at one time in the order that the files were named."""
+    readers = [_file(form, path, number, tally) for number, path in enumerate(paths, start=1)]
+    return heapq.merge(*readers, key=attrgetter("ingest_time_ms"))
+
+
+def _file(form: Format, path: Path, number: int, tally: Tally) -> Iterator[Arrival]:
+    """One file's reports; a file that cannot be read is one unreadable place, and the others go on."""
+    try:
+        yield from form.read(path, number, tally)
+    except UnreadableRecording as error:
+        reason = str(error).removeprefix(f"{path.name}: ")
+        tally.unreadable.append(Unreadable(path.name, 1, reason))
