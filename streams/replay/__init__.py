@@ -25,9 +25,11 @@ def replay(
     """Replay files; print the summary, write decisions (full records, JSON Lines) to `out`.
 
     `form`: one of `scope`, `flexric`, `perf3gpp`, `recording`; guessed from how the first file begins when None.
-    `as_json`: the summary as one JSON document. `contracts_dir`, `history_ms`, `history_count`: what the guard of an own
-    recording was started with (`wirelessops run`); foreign recordings have contracts of their own. Returns the exit code: 0; 1 where a decision of an own recording
-    differs from the live one; 2 where nothing can be read, with the reason on stderr.
+    `as_json`: the summary as one JSON document. `contracts_dir`, `history_ms`, `history_count`: what the guard of an
+    own recording was started with (`wirelessops run`); foreign recordings have contracts of their own.
+
+    Returns the exit code: 0; 1 where a decision of an own recording differs from the live one; 2 where nothing can be
+    read or `out` not be written, with the reason on stderr.
     """
     from streams.replay.recorded import UnreadableRecording
     from streams.replay.run import LiveGuard, run

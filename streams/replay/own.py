@@ -67,7 +67,8 @@ def read(paths: Sequence[Path], unreadable: list[Unreadable]) -> Recorded:
     for path in paths:
         line = 0
         try:
-            for line, message in enumerate(read_recording(path), start=1):
+            for message in read_recording(path):
+                line += 1
                 by_topic[message.topic].setdefault((message.partition, message.offset), message)
         except (RecordingError, OSError) as error:
             unreadable.append(Unreadable(path.name, line + 1, str(error).removeprefix(f"{path}: ")))
@@ -109,6 +110,7 @@ def replay_own(
         "live": {
             "telemetry": comparison.telemetry,
             "telemetry_refused": comparison.telemetry_refused,
+            "telemetry_before_the_recording": sum(m[0].offset for m in recorded.telemetry.values()),
             "decisions": sum(map(len, recorded.control.values())),
             "matching": comparison.matching,
             "differing": len(comparison.differing),

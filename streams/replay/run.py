@@ -36,19 +36,18 @@ def run(paths: Sequence[Path], name: str | None, out: Path | None, as_json: bool
     name = guess(paths[0]) if name is None else name
     if name not in NAMES:
         raise UnreadableRecording(f"no format {name!r}: it is one of {', '.join(NAMES)}")
-    with _sink(out) as sink:
-        if name == RECORDING:
-            document = _own(paths, sink, live)
-        else:
-            document = _foreign(FORMATS[name], paths, sink)
+    with _sink(out, paths) as sink:
+        document = _own(paths, sink, live) if name == RECORDING else _foreign(FORMATS[name], paths, sink)
     text = orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() if as_json else "\n".join(lines(document))
     sys.stdout.write(text + "\n")
     return 1 if document.get("differing") else 0
 
 
-def _sink(out: Path | None) -> Any:
+def _sink(out: Path | None, paths: Sequence[Path]) -> Any:
     if out is None:
         return nullcontext()
+    if out.resolve() in {path.resolve() for path in paths}:
+        raise UnreadableRecording(f"--out {out}: it is one of the recordings")
     try:
         return out.open("wb")
     except OSError as error:
