@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 import structlog
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from aiokafka.errors import IncompatibleBrokerVersion, KafkaError, TopicAlreadyExistsError
+from aiokafka.errors import KafkaError, TopicAlreadyExistsError
 
 from streams.settings import GuardSettings
 
@@ -91,7 +91,7 @@ async def connect_consumer(settings: GuardSettings, group: str | None) -> AIOKaf
 async def ensure_topics(settings: GuardSettings, producer: AIOKafkaProducer) -> Mapping[str, tuple[int, ...]]:
     """Topic → partition ids, creating the topics that are missing.
 
-    A broker that knows no CreateTopics makes a topic when first asked for it. Raises Unreachable where a topic does
+    A cluster without a controller (the embedded broker) makes a topic when first asked for it. Raises Unreachable where a topic does
     not come into being, or where the topics keyed by region have not equally many partitions.
     """
     names = settings.topics.names()
@@ -120,14 +120,15 @@ async def _create(settings: GuardSettings, names: tuple[str, ...]) -> None:
         try:
             await admin.start()
             missing = sorted(set(names) - set(await admin.list_topics()))
-            if missing:
-                created = [NewTopic(name, settings.partitions, -1) for name in missing]
+            cluster = await admin.describe_cluster()
+            if cluster["controller_id"] not in {broker["node_id"] for broker in cluster["brokers"]}:
+                log.info("the cluster has no controller: topics appear on first use")
+            elif missing:
+                created = [NewTopic(name, settings.partitions, settings.replication) for name in missing]
                 await admin.create_topics(created)
                 log.info("topics created", topics=missing, partitions=settings.partitions)
         except TopicAlreadyExistsError:
             log.info("topics were created by another")
-        except IncompatibleBrokerVersion:
-            log.info("broker knows no CreateTopics: topics appear on first use")
         finally:
             await admin.close()
 

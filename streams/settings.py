@@ -14,8 +14,8 @@ from streams.topics import DEFAULT_PREFIX, Topics, topics
 from xapp.contract import Contract, ContractError, read_contract
 from xapp.contracts import shipped
 
-KAFKA_FETCH_WAIT_MS = 500
-"""Kafka's own default of `fetch.max.wait.ms`: a real broker answers as soon as there is something."""
+FETCH_WAIT_MS = 5
+"""A real broker answers as soon as there is something; the embedded one lets every fetch wait so long."""
 
 CARRIED_MESSAGE_BYTES = 16_000_000
 """Largest message we try to write: a value of 10 MB in base64, and its envelope."""
@@ -29,7 +29,8 @@ class GuardSettings(BaseModel):
     """Everything the guard service is configured by.
 
     `fetch_wait_ms`: how long a fetch waits at the broker; `max_message_bytes`: the largest message written;
-    `history_ms`, `history_count`: bounds of the evidence store; `connect_timeout_s`: bound on reaching the broker and
+    `partitions`, `replication`: of topics that do not exist yet; `history_ms`, `history_count`: bounds of the
+    evidence store; `connect_timeout_s`: bound on reaching the broker and
     reading what it holds of the past; `stop_timeout_s`: bound on stopping; `web_port` of None: no web.
     """
 
@@ -44,7 +45,8 @@ class GuardSettings(BaseModel):
     history_ms: Annotated[int, Field(ge=1_000, le=86_400_000)] = 60_000
     history_count: Annotated[int, Field(ge=1, le=1_000_000)] = 4_096
     partitions: Annotated[int, Field(ge=1, le=1_000)] = 4
-    fetch_wait_ms: Annotated[int, Field(ge=1, le=5_000)] = KAFKA_FETCH_WAIT_MS
+    replication: Annotated[int, Field(ge=1, le=100)] = 1
+    fetch_wait_ms: Annotated[int, Field(ge=1, le=5_000)] = FETCH_WAIT_MS
     max_message_bytes: Annotated[int, Field(ge=10_000)] = CARRIED_MESSAGE_BYTES
     connect_timeout_s: Annotated[float, Field(gt=0, le=600)] = 15.0
     stop_timeout_s: Annotated[float, Field(gt=0, le=60)] = 5.0
