@@ -39,7 +39,9 @@ class GuardService(Service):
         self._running: asyncio.Task[None] | None = None
 
     async def on_start(self) -> None:
-        """Connect and catch up in the background, so that `alive` answers meanwhile."""
+        """Connect and catch up first: what the guard cannot reach, the rest of the app need not try."""
+        await self.guard.start()
+        self.started_up.set()
         self._running = asyncio.create_task(self._run(), name="guard")
 
     async def on_stop(self) -> None:
@@ -51,8 +53,6 @@ class GuardService(Service):
 
     async def _run(self) -> None:
         try:
-            await self.guard.start()
-            self.started_up.set()
             await self.guard.run()
         except Exception as error:
             self.failure = error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 
@@ -26,4 +26,5 @@ class Counters:
 
     def document(self) -> dict[str, Any]:
         """As a JSON document."""
-        return asdict(self)
+        counts = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: dict(count) if isinstance(count, Counter) else count for name, count in counts.items()}
