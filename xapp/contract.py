@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from xapp import units
 from xapp.contract_document import ConstraintDocument, ContractDocument, ControlDocument, FieldDocument
 from xapp.expression import Expression, ExpressionError, compile_expression
+from xapp.model import Observation
 
 Bindings = Mapping[str, str | tuple[str, ...]]
 _PLACEHOLDER: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -123,6 +124,10 @@ class Resolution:
     windows: Mapping[str, int]
     known_names: frozenset[str]
     max_clock_skew_ms: int
+
+    def members_of(self, observation: Observation) -> tuple[Member, ...]:
+        """The observed fields that an observation is bound to, by subject and name (section 3)."""
+        return self.bound.get((observation.subject, normalise(observation.name)), ())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

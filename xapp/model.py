@@ -183,7 +183,10 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One answer to one proposal (section 6). `document()` in `xapp.authorization` gives its JSON form."""
+    """One answer to one proposal (section 6). `xapp.authorization.decision_json` gives its JSON form.
+
+    `record` is canonical JSON, digest included: what replay and audit need.
+    """
 
     decision_id: str
     episode_id: str
@@ -199,4 +202,4 @@ class Decision:
     blocked: tuple[str, ...]
     retry: Retry | None
     explanation: str
-    record: Mapping[str, Any]
+    record: bytes

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from xapp.contract import Member, Resolution, normalise
+from xapp.contract import Member, Resolution
 from xapp.evidence.ledger import Ledger
 from xapp.integrity.conflict import differ, disagreeing
 from xapp.integrity.domain import check_domain
@@ -118,7 +118,7 @@ class Monitor:
                 fault, effective = self._check_provenance(observation, member, ageless)
             if fault is None:
                 step = "schema"
-                fault = check_schema(observation, member, self._members_of(observation))
+                fault = check_schema(observation, member, self._resolution.members_of(observation))
             if fault is None:
                 step = "quality"
                 fault = check_quality(observation) or check_type(observation, member.field)
@@ -131,9 +131,6 @@ class Monitor:
         except Exception as error:  # whatever goes wrong inside a check, unknown never permits
             fault = Fault(_FAILS_AS[step], f"error inside the {step} check: {error!r}")
         return Verdict(observation, fault, None if fault else value, effective)
-
-    def _members_of(self, observation: Observation) -> tuple[Member, ...]:
-        return self._resolution.bound.get((observation.subject, normalise(observation.name)), ())
 
     # ── provenance: check 3 ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -166,7 +163,7 @@ class Monitor:
         return self._inherited[key]
 
     def _inherited_fault(self, ancestor: Observation, ageless: bool) -> Fault | None:
-        members = self._members_of(ancestor)
+        members = self._resolution.members_of(ancestor)
         for member in members:
             verdict = self.examine(ancestor, member, ageless)
             if verdict.fault is not None:
@@ -456,8 +453,8 @@ class _Findings:
     def empty(self) -> bool:
         return not self._filings
 
-    def filing(self) -> Filing:
-        return min(self._filings, key=lambda f: (f.rank, f.observations))
+    def filing(self) -> Filing | None:
+        return min(self._filings, key=lambda f: (f.rank, f.observations), default=None)
 
     def closed(self) -> tuple[Violation, ...]:
         return tuple(self._found)

@@ -1,0 +1,248 @@
+"""`assure`: one episode in, one decision out. The only place where contract, integrity, repair and governor meet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from xapp.authorization import Account, authorise, refuse_malformed
+from xapp.contract import Constraint, Contract, Member, Resolution, normalise
+from xapp.evidence.ledger import build_ledger
+from xapp.expression import NoValue
+from xapp.governor import Findings, govern, independent_risks, retry_terms
+from xapp.integrity.conflict import differ
+from xapp.integrity.monitor import Filing, MemberState, Monitor
+from xapp.model import Decision, Episode, Malformed, Proposal, Repair, Violation
+from xapp.plan import entry_value
+from xapp.repair import Rebuilt, compute, rebuild
+from xapp.sustain import Sustained, judge_window
+
+
+def assure(episode: Episode) -> Decision:
+    """Decide whether the observations that had arrived at t still support executing the proposal.
+
+    Pure and deterministic to the byte: t is `episode.decided_at_ms`, and nothing else is read. A refusal is a decision,
+    never an exception.
+    """
+    proposal = episode.proposal
+    if isinstance(proposal, Malformed):
+        return refuse_malformed(episode, proposal)
+    contract, now = episode.contract, episode.decided_at_ms
+    resolution = contract.resolve(proposal.bindings)
+    ledger = build_ledger(episode.observations, resolution, now)
+    monitor = Monitor(ledger, resolution, episode.sources, now, proposal.deadline_ms)
+    states = {member: monitor.support(member) for member in resolution.members}
+    observed, used = _supported(contract, resolution, states)
+    court = _Court(contract, resolution, states, monitor, now)
+    rebuilt = rebuild(contract, resolution, proposal.plan, observed, used, court.satisfied)
+    judged = [court.judge(constraint, rebuilt.values) for constraint in contract.constraints]
+    violations = [
+        *(v for member in resolution.members for v in states[member].violations),
+        *sorted(rebuilt.violations, key=lambda v: _position(contract, v.field)),
+        *(v for _, verdicts, _ in judged for v in verdicts),
+        *_preconditions(contract, resolution, proposal, rebuilt),
+    ]
+    if proposal.deadline_ms is not None and proposal.deadline_ms < now:
+        late = f"its deadline passed {now - proposal.deadline_ms} ms before the decision"
+        violations.insert(0, Violation("expired", None, None, (), False, True, late))
+    filings = _filings(contract, resolution, states)
+    intended = proposal.intent == "APPLY" or contract.override_intent
+    account = Account(
+        episode=episode,
+        proposal=proposal,
+        resolution=resolution,
+        ledger=ledger,
+        states=states,
+        used=used,
+        rebuilt=rebuilt,
+        repairs=_repairs(contract, resolution, states, rebuilt),
+        violations=tuple(violations),
+        windows={c.id: s for c, _, s in judged if s is not None},
+    )
+    observed_blocks = {v for member in resolution.members for v in states[member].violations}
+    blocking = tuple(v for v in violations if v.blocking)
+    findings = Findings(
+        intended=intended,
+        record_complete=account.complete,
+        filings=filings,
+        blocking=tuple(v for v in blocking if v not in observed_blocks),
+        mixed=independent_risks(filings, ledger) if len(filings) > 1 else None,
+        codes=frozenset(v.code for v in blocking),
+    )
+    rule = govern(findings)
+    retry = retry_terms(filings, episode.sources) if rule.action == "RETRY" else None
+    return authorise(account, rule, findings, retry)
+
+
+def _position(contract: Contract, name: str | None) -> int:
+    return list(contract.fields).index(name) if name in contract.fields else len(contract.fields)
+
+
+def _supported(
+    contract: Contract, resolution: Resolution, states: Mapping[Member, MemberState]
+) -> tuple[dict[str, Any], dict[str, tuple[str, ...]]]:
+    """Values and observation ids of the critical fields of which every member is supported and not blocked."""
+    values: dict[str, Any] = {}
+    used: dict[str, tuple[str, ...]] = {}
+    for name, f in contract.fields.items():
+        if f.kind != "observed" or not f.critical:
+            continue
+        members = resolution.by_field[name]
+        supports = {m.key: s.support for m in members if (s := states[m]).support is not None and not s.blocked}
+        used[name] = tuple(sorted(v.observation.id for v in supports.values() if v is not None))
+        if len(supports) == len(members):
+            given = {key: v.value for key, v in supports.items() if v is not None}
+            values[name] = given if name in resolution.keys else given[None]
+    return values, used
+
+
+def _filings(
+    contract: Contract, resolution: Resolution, states: Mapping[Member, MemberState]
+) -> dict[str, Filing]:
+    """A field is filed once: over many members, under the first of their filings (section 5)."""
+    found: dict[str, Filing] = {}
+    for member in resolution.members:
+        filing = states[member].filing
+        name = member.field.name
+        if filing is not None and member.field.critical and (name not in found or filing.rank < found[name].rank):
+            found[name] = filing
+    return found
+
+
+def _repairs(
+    contract: Contract, resolution: Resolution, states: Mapping[Member, MemberState], rebuilt: Rebuilt
+) -> tuple[Repair, ...]:
+    found: list[Repair] = []
+    for member in resolution.members:
+        state = states[member]
+        if state.support is None or state.blocked:
+            continue
+        observation, f = state.support.observation, member.field
+        if observation.name != f.name:
+            found.append(Repair("rename", f.name, observation.name, f.name, (observation.id,)))
+        if observation.unit is not None and observation.unit != f.unit:
+            before = {"value": observation.value, "unit": observation.unit}
+            after = {"value": state.support.value, "unit": f.unit}
+            found.append(Repair("convert_unit", f.name, before, after, (observation.id,)))
+        replaced = next((state.heads[s].observation.id for s in member.sources if s in state.heads), None)
+        if state.recalled:
+            found.append(Repair("recall", f.name, replaced, observation.id, (observation.id,)))
+        elif observation.source != member.sources[0]:
+            primary = state.heads.get(member.sources[0])
+            before_id = None if primary is None else primary.observation.id
+            found.append(Repair("substitute_source", f.name, before_id, observation.id, (observation.id,)))
+    found += sorted(rebuilt.repairs, key=lambda r: _position(contract, r.field))
+    return tuple(found)
+
+
+def _preconditions(
+    contract: Contract, resolution: Resolution, proposal: Proposal, rebuilt: Rebuilt
+) -> list[Violation]:
+    """Section 7: `expected` old values that differ beyond tolerance from an observed field's support, or are unknown."""
+    found: list[Violation] = []
+    for name, entry in (proposal.expected or {}).items():
+        fields = [n for n in contract.by_name.get(normalise(name), ()) if contract.fields[n].kind == "observed"]
+        detail = "no observed field of the contract has this name"
+        if len(fields) == 1:
+            f = contract.fields[fields[0]]
+            said = entry_value(name, entry, f, resolution.keys.get(f.name))
+            if said.value is None:
+                detail = said.detail
+            elif f.name not in rebuilt.values:
+                detail = "nothing supports its present value"
+            elif differ(said.value, rebuilt.values[f.name], f):
+                detail = f"the proposer expects {said.value}, evidence says {rebuilt.values[f.name]}"
+            else:
+                continue
+        field = fields[0] if fields else None
+        found.append(Violation("precondition", field, None, (), False, True, f"{name}: {detail}"))
+    return found
+
+
+class _Judged(NamedTuple):
+    constraint: Constraint
+    violations: tuple[Violation, ...]
+    window: Sustained | None
+
+
+class _Court:
+    """Judges constraints on the rebuilt state, and over their windows."""
+
+    def __init__(
+        self, contract: Contract, resolution: Resolution, states: Mapping[Member, MemberState], monitor: Monitor, now: int
+    ) -> None:
+        self._contract, self._resolution, self._states = contract, resolution, states
+        self._monitor, self._now = monitor, now
+
+    def satisfied(self, values: Mapping[str, Any]) -> int:
+        """V's first part: how many constraints hold under `values`."""
+        found = 0
+        for constraint in self._contract.constraints:
+            if all(name in values for name in constraint.expr.names):
+                found += not self.judge(constraint, values).violations
+        return found
+
+    def judge(self, constraint: Constraint, values: Mapping[str, Any]) -> _Judged:
+        """Its violations; none where an input has no value, for what blocks the input blocks."""
+        if not all(name in values for name in constraint.expr.names):
+            return _Judged(constraint, (), None)
+        try:
+            if not _holds(constraint, values):
+                return _Judged(constraint, (_failed(constraint, "constraint", _shown(constraint, values)),), None)
+            if constraint.window_ms is None:
+                return _Judged(constraint, (), None)
+            window = self._window(constraint, values)
+        except NoValue as error:
+            return _Judged(constraint, (_failed(constraint, "constraint", str(error)),), None)
+        except Exception as error:  # an error inside a check blocks like a failure of that check
+            return _Judged(constraint, (_failed(constraint, "constraint", f"error inside the check: {error!r}"),), None)
+        found = []
+        if window.gap is not None:
+            found.append(_failed(constraint, "gap", window.gap))
+        if window.dip is not None:
+            found.append(_failed(constraint, "not_sustained", window.dip))
+        return _Judged(constraint, tuple(found), window)
+
+    def _window(self, constraint: Constraint, values: Mapping[str, Any]) -> Sustained:
+        inputs = self._contract.inputs["constraint:" + constraint.id]
+        supports = {}
+        for name in inputs:
+            for member in self._resolution.by_field[name]:
+                state = self._states[member]
+                assert state.support is not None
+                supports[member] = (state.support, state.recalled)
+        derived = _derived_inputs(self._contract, constraint)
+
+        def holds_with(observed: Mapping[str, Any]) -> bool:
+            then = {**values, **observed}
+            for name in derived:
+                then[name] = compute(self._contract.fields[name], self._resolution, then)
+            return _holds(constraint, then)
+
+        return judge_window(constraint, supports, self._monitor, self._now, holds_with)
+
+
+def _derived_inputs(contract: Contract, constraint: Constraint) -> list[str]:
+    """Derived fields that a constraint reads, directly or through others, inputs first."""
+    needed = set(constraint.expr.names)
+    for name in reversed(contract.order):
+        f = contract.fields[name]
+        if name in needed and f.kind == "derived" and f.expr is not None:
+            needed.update(f.expr.names)
+    return [n for n in contract.order if n in needed and contract.fields[n].kind == "derived"]
+
+
+def _holds(constraint: Constraint, values: Mapping[str, Any]) -> bool:
+    result = constraint.expr.evaluate(values)
+    if type(result) is dict:
+        return all(value is True for value in result.values())
+    return result is True
+
+
+def _failed(constraint: Constraint, code: str, detail: str) -> Violation:
+    return Violation(code, None, constraint.id, (), False, True, detail)
+
+
+def _shown(constraint: Constraint, values: Mapping[str, Any]) -> str:
+    told = ", ".join(f"{name} = {values[name]}" for name in constraint.expr.names)
+    return f"{constraint.expr.text} does not hold: {told}"
