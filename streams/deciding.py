@@ -178,9 +178,7 @@ class RegionState:
         contract = self.contracts.get(ref) if isinstance(ref, str) else None
         episode_id = f"{self.region}/{proposal.proposal_id}"
         if contract is None:
-            reason = "required: the contract's id" if ref is None else f"no contract {ref!r} here"
-            malformed = Malformed(proposal.proposal_id, "$.contract_ref", reason)
-            return refuse(episode_id, t_ms, malformed, proposal.document)
+            return refuse(episode_id, t_ms, proposal.document)
         read = read_proposal(proposal.document, contract, t_ms)
         if isinstance(read, Malformed):
             return assure(Episode(episode_id, t_ms, contract, (), read, proposal.document))

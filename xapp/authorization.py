@@ -34,6 +34,7 @@ class Account:
     """Everything that a decision is answerable for, before the action is known."""
 
     episode: Episode
+    contract: Contract
     proposal: Proposal
     resolution: Resolution
     ledger: Ledger
@@ -68,7 +69,7 @@ class Account:
 
 def authorise(account: Account, rule: Rule, findings: Findings, retry: Retry | None) -> Decision:
     """The decision under the row of the policy that applied, with its record."""
-    contract, proposal = account.episode.contract, account.proposal
+    contract, proposal = account.contract, account.proposal
     candidate = _candidate(contract, account.rebuilt)
     applied = rule.action == "APPLY"
     until = _valid_until(account) if applied else None
@@ -95,7 +96,7 @@ def refuse_malformed(episode: Episode, flaw: Malformed) -> Decision:
     key, bindings = raw.get("control_key"), raw.get("bindings")
     violation = Violation("malformed", None, None, (), False, True, f"{flaw.path}: {flaw.reason}")
     record = {
-        "contract_digest": episode.contract.digest,
+        "contract_digest": None if episode.contract is None else episode.contract.digest,
         **dict.fromkeys(RECORD_KEYS[2:]),
         "repairs": [],
         "unresolved_risks": [violation],
@@ -175,7 +176,7 @@ def _valid_until(account: Account) -> int:
 
 
 def _record(account: Account, candidate: Mapping[str, Any]) -> dict[str, Any]:
-    episode, contract, states = account.episode, account.episode.contract, account.states
+    episode, contract, states = account.episode, account.contract, account.states
     used, arrived = account.used, account.ledger.arrived
     critical = [name for name, f in contract.fields.items() if f.kind == "observed" and f.critical]
     covered = sum(1 for name in critical if name in account.rebuilt.values)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from xapp.authorization import Account, authorise, refuse_malformed
 from xapp.contract import Constraint, Contract, Member, Resolution, normalise
+from xapp.episode import no_contract
 from xapp.evidence.ledger import build_ledger
 from xapp.expression import NoValue
 from xapp.governor import Findings, govern, independent_risks, retry_terms
@@ -28,6 +29,7 @@ def assure(episode: Episode) -> Decision:
     if isinstance(proposal, Malformed):
         return refuse_malformed(episode, proposal)
     contract, now = episode.contract, episode.decided_at_ms
+    assert contract is not None, "a proposal is read against its contract"
     resolution = contract.resolve(proposal.bindings)
     ledger = build_ledger(episode.observations, resolution, now)
     monitor = Monitor(ledger, resolution, episode.sources, now, proposal.deadline_ms)
@@ -49,6 +51,7 @@ def assure(episode: Episode) -> Decision:
     intended = proposal.intent == "APPLY" or contract.override_intent
     account = Account(
         episode=episode,
+        contract=contract,
         proposal=proposal,
         resolution=resolution,
         ledger=ledger,
@@ -72,6 +75,11 @@ def assure(episode: Episode) -> Decision:
     rule = govern(findings)
     retry = retry_terms(filings, episode.sources) if rule.action == "RETRY" else None
     return authorise(account, rule, findings, retry)
+
+
+def refuse(episode_id: str, now_ms: int, proposal_raw: Mapping[str, Any]) -> Decision:
+    """ABSTAIN, `malformed`, for a proposal that names no contract known here; it has a string `proposal_id`."""
+    return assure(Episode(episode_id, now_ms, None, (), no_contract(proposal_raw), proposal_raw))
 
 
 def _position(contract: Contract, name: str | None) -> int:

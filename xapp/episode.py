@@ -114,11 +114,17 @@ def _check_depth(document: Any) -> None:
 
 
 def episode_from(
-    document: Any, contracts: Mapping[str, Contract], flaw: tuple[str, str] | None = None, needs_proposal: bool = True
+    document: Any,
+    contracts: Mapping[str, Contract],
+    flaw: tuple[str, str] | None = None,
+    *,
+    needs_proposal: bool = True,
+    recorded: bool = False,
 ) -> Episode:
     """An episode from its parsed document; `flaw` as `read_document` gives it. Raises EpisodeError.
 
     `needs_proposal` False lets the proposal be absent, or be no more than its `bindings` (a view needs only those).
+    `recorded` True takes what a record may hold beside: no contract, where the proposal named none that was known.
     """
     if flaw is not None and not flaw[0].startswith("$.proposal."):
         _fail(*flaw)
@@ -138,13 +144,17 @@ def episode_from(
     now = _integer(document["decided_at_ms"], "$.decided_at_ms")
     if not EARLIEST_MS <= now < LATEST_MS:
         _fail("$.decided_at_ms", f"{now} is no Unix time in milliseconds ({unit_hint(now)})")
-    contract = _contract(document, contracts)
+    unnamed = recorded and "contract" in document and document["contract"] is None
+    contract = None if unnamed else _contract(document, contracts)
     raw = document.get("proposal", {})
     if not isinstance(raw, dict):
         _fail("$.proposal", "must be an object")
     if needs_proposal and not isinstance(raw.get("proposal_id"), str):
         _fail("$.proposal.proposal_id", "must be a string" if "proposal_id" in raw else "is required")
-    proposal, raw = _proposal(raw, contract, now, flaw)
+    if contract is None:
+        proposal: Proposal | Malformed = no_contract(raw)
+    else:
+        proposal, raw = _proposal(raw, contract, now, flaw)
     return Episode(
         episode_id=episode_id,
         decided_at_ms=now,
@@ -165,18 +175,28 @@ def unit_hint(value: int) -> str:
 
 
 def read_proposal(raw: Mapping[str, Any], contract: Contract, now_ms: int) -> Proposal | Malformed:
-    """Read a proposal document (an object with a string `proposal_id`) against its contract."""
+    """Read a proposal document (an object with a string `proposal_id`) against its contract.
+
+    The order of its keys is lost on the way: it must not reach the decision.
+    """
     try:
-        return read_proposal_document(raw, contract, now_ms)
+        return read_proposal_document(orjson.loads(orjson.dumps(raw, option=orjson.OPT_SORT_KEYS)), contract, now_ms)
     except PlanError as error:
         return Malformed(raw["proposal_id"], error.path, error.reason)
+
+
+def no_contract(raw: Mapping[str, Any]) -> Malformed:
+    """A proposal (an object with a string `proposal_id`) whose contract is missing, or unknown here."""
+    reference = raw.get("contract_ref")
+    reason = "is required" if reference is None else f"no contract {reference!r} here"
+    return Malformed(raw["proposal_id"], "$.proposal.contract_ref", reason)
 
 
 def _proposal(
     raw: dict[str, Any], contract: Contract, now: int, flaw: tuple[str, str] | None
 ) -> tuple[Proposal | Malformed, dict[str, Any]]:
     if flaw is not None:
-        text = {"proposal_id": _printable(raw.get("proposal_id", "")), TEXT_KEY: json.dumps(raw)}
+        text = {"proposal_id": _printable(raw.get("proposal_id", "")), TEXT_KEY: json.dumps(raw, sort_keys=True)}
         return Malformed(text["proposal_id"], *flaw), text
     if raw.keys() == {"proposal_id", TEXT_KEY} and isinstance(raw[TEXT_KEY], str):
         try:
@@ -324,7 +344,7 @@ def episode_json(episode: Episode) -> bytes:
             "format": FORMAT,
             "episode_id": episode.episode_id,
             "decided_at_ms": episode.decided_at_ms,
-            "contract": orjson.Fragment(episode.contract.document),
+            "contract": None if episode.contract is None else orjson.Fragment(episode.contract.document),
             "sources": dict(sorted(episode.sources.items())),
             "observations": sorted(episode.observations, key=_arrival),
             "controls": episode.controls,

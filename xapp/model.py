@@ -135,12 +135,13 @@ class Episode:
     """Everything one decision depends on (section 1).
 
     `proposal_raw` is the proposal document as it arrived, whether or not it could be read.
-    `sources` holds only sources that are not plainly up.
+    `sources` holds only sources that are not plainly up. `contract` is None only where the proposal names none that is
+    known here; it is `Malformed` then.
     """
 
     episode_id: str
     decided_at_ms: int
-    contract: Contract
+    contract: Contract | None
     observations: tuple[Observation, ...]
     proposal: Proposal | Malformed
     proposal_raw: Mapping[str, Any]

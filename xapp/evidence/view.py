@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from xapp.contract import BindingError, Contract, Resolution
+from xapp.contract import Contract, Resolution
 from xapp.evidence.ledger import build_ledger
 from xapp.integrity.monitor import MemberState, Monitor
 from xapp.model import Episode, Malformed
@@ -57,18 +57,17 @@ def normalised_view(episode: Episode) -> dict[str, Any]:
         deadline = None
     else:
         bindings, deadline = dict(proposal.bindings), proposal.deadline_ms
-    resolution = episode.contract.resolve(bindings)
+    contract = episode.contract
+    assert contract is not None, "an episode to view names its contract"
+    resolution = contract.resolve(bindings)
     now = episode.decided_at_ms
     ledger = build_ledger(episode.observations, resolution, now)
     monitor = Monitor(ledger, resolution, episode.sources, now, deadline)
     states = {member: monitor.support(member) for member in resolution.members}
     return {
         "format": "wirelessops.view/1",
-        "contract_id": episode.contract.contract_id,
+        "contract_id": contract.contract_id,
         "decided_at_ms": now,
         "bindings": bindings,
-        "fields": view_of(episode.contract, resolution, states, now),
+        "fields": view_of(contract, resolution, states, now),
     }
-
-
-__all__ = ["BindingError", "normalised_view", "view_of"]

@@ -1,0 +1,184 @@
+"""The command line, and the composition root: each command wires what it needs, when it is called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(
+    name="wirelessops",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Action assurance for radio networks: does the evidence under a proposed action still hold?",
+)
+contract_app = typer.Typer(no_args_is_help=True, help="Contracts.")
+record_app = typer.Typer(help="Record topics to a file; export decision records.")
+app.add_typer(contract_app, name="contract")
+app.add_typer(record_app, name="record")
+
+File = Annotated[str, typer.Argument(metavar="FILE", help="A file, or - for standard input.")]
+Bootstrap = Annotated[str | None, typer.Option("--bootstrap-servers", help="Kafka; none: the embedded broker.")]
+Prefix = Annotated[str, typer.Option(help="What the names of all topics begin with.")]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+
+
+@app.command()
+def assure(file: File, jsonl: Annotated[bool, typer.Option("--jsonl", help="One episode a line.")] = False) -> None:
+    """Decide one episode: its decision as one JSON document. Exit 0 whatever the action, 2 for an invalid episode."""
+    from streams.commands.assure import assure_file
+
+    raise typer.Exit(assure_file(file, jsonl))
+
+
+@app.command()
+def view(file: File) -> None:
+    """The normalised view of an episode: per field the value that would be admitted, its age, limit and violations."""
+    from streams.commands.assure import view_file
+
+    raise typer.Exit(view_file(file))
+
+
+@app.command()
+def verify(file: File) -> None:
+    """Decide again from the record alone: `faithful`, or exit 1 and the claims that fail. A decision, or many by line."""
+    from streams.commands.assure import verify_file
+
+    raise typer.Exit(verify_file(file))
+
+
+@contract_app.command("check")
+def contract_check(file: File) -> None:
+    """Exit 0 where the contract (JSON or YAML) may be loaded; else 2 and the place of each error."""
+    from streams.commands.assure import check_contract
+
+    raise typer.Exit(check_contract(file))
+
+
+@contract_app.command("show")
+def contract_show(name: Annotated[str, typer.Argument(metavar="ID", help="Such as slicing/1; none: all.")] = "") -> None:
+    """A shipped contract as it is written, comments included; without a name, what is shipped."""
+    from xapp.contracts import NAMES, shipped, text
+
+    by_id = {contract_id: text(file) for contract_id, file in zip(shipped(), NAMES, strict=True)}
+    if name and name not in by_id:
+        typer.echo(f"no contract '{name}' is shipped: {', '.join(by_id)}", err=True)
+        raise typer.Exit(2)
+    typer.echo(by_id[name] if name else "\n".join(by_id), nl=not name)
+
+
+@record_app.callback(invoke_without_command=True)
+def record(
+    context: typer.Context,
+    bootstrap_servers: Annotated[str | None, typer.Option("--bootstrap-servers", help="Kafka to read from.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The recording: .jsonl.gz")] = None,
+    prefix: Prefix = "wirelessops.",
+    topic: Annotated[list[str] | None, typer.Option(help="Topics without their prefix; what a replay needs.")] = None,
+    from_beginning: Annotated[bool, typer.Option("--from-beginning", help="What the topics already hold, too.")] = False,
+    seconds: Annotated[float | None, typer.Option(min=0, help="Stop by itself; else on SIGTERM or SIGINT.")] = None,
+) -> None:
+    """Record topics to a compressed JSON Lines file, which `wirelessops replay` decides again."""
+    if context.invoked_subcommand is not None:
+        return
+    if bootstrap_servers is None or out is None:
+        typer.echo("wirelessops record needs --bootstrap-servers and --out", err=True)
+        raise typer.Exit(2)
+    from streams.commands.record import REPLAYED
+    from streams.commands.record import record as run_record
+
+    code = run_record(
+        bootstrap_servers, out, prefix=prefix, only=topic or REPLAYED, from_beginning=from_beginning, seconds=seconds
+    )
+    raise typer.Exit(code)
+
+
+@record_app.command("export")
+def record_export(
+    file: File, prov: Annotated[bool, typer.Option("--prov", help="W3C PROV-JSON.")] = False
+) -> None:
+    """Export decision records: one PROV-JSON document a decision."""
+    if not prov:
+        typer.echo("wirelessops record export needs a form: --prov", err=True)
+        raise typer.Exit(2)
+    from streams.commands.assure import export_prov
+
+    raise typer.Exit(export_prov(file))
+
+
+@app.command()
+def run(
+    bootstrap_servers: Bootstrap = None,
+    prefix: Prefix = "wirelessops.",
+    guard_name: Annotated[str, typer.Option(help="What the guard is called in its decisions.")] = "guard",
+    contracts: Annotated[Path | None, typer.Option(help="A folder of contracts beside the shipped ones.")] = None,
+    web_host: Annotated[str, typer.Option(help="Where the web views listen.")] = "127.0.0.1",
+    web_port: Annotated[int | None, typer.Option(help="Port of the web views; none: no web.")] = None,
+    history_ms: Annotated[int, typer.Option(help="How long evidence is kept, ms.")] = 60_000,
+    history_count: Annotated[int, typer.Option(help="Versions kept of one field of one source.")] = 4096,
+    partitions: Annotated[int, typer.Option(help="Of topics that do not exist yet.")] = 4,
+    replication: Annotated[int, typer.Option(help="Of topics that do not exist yet.")] = 1,
+) -> None:
+    """The guard as a service, until SIGTERM or SIGINT."""
+    from streams.commands.run import run as run_guard
+
+    options: dict[str, Any] = {"prefix": prefix, "guard_name": guard_name, "contracts_dir": contracts}
+    options |= {"web_host": web_host, "web_port": web_port, "history_ms": history_ms, "history_count": history_count}
+    if bootstrap_servers is not None:
+        options |= {"partitions": partitions, "replication": replication}
+    raise typer.Exit(run_guard(bootstrap_servers, **options))
+
+
+@app.command()
+def replay(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…")],
+    form: Annotated[
+        str | None, typer.Option("--format", help="scope, flexric, perf3gpp or recording; none: guessed.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Decisions with their records, as JSON Lines.")] = None,
+    as_json: Json = False,
+    contracts: Annotated[Path | None, typer.Option(help="As the guard of an own recording had it.")] = None,
+    history_ms: Annotated[int, typer.Option(help="As the guard of an own recording had it.")] = 60_000,
+    history_count: Annotated[int, typer.Option(help="As the guard of an own recording had it.")] = 4096,
+) -> None:
+    """Decide a recording again, on its own clocks: decisions out, and a summary of every violation found."""
+    from streams.replay import replay as run_replay
+
+    code = run_replay(
+        files, form=form, out=out, as_json=as_json, contracts_dir=contracts, history_ms=history_ms,
+        history_count=history_count,
+    )  # fmt: skip
+    raise typer.Exit(code)
+
+
+@app.command()
+def demo(
+    seconds: Annotated[float, typer.Option(min=1, help="How long the simulated network runs.")] = 20.0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulated network.")] = 7,
+    as_json: Json = False,
+) -> None:
+    """Broker, simulated RAN, faults, proposers and guard in one process; then what the guard was good for."""
+    from streams.demo import run_demo
+
+    raise typer.Exit(run_demo(seconds, seed, as_json))
+
+
+@app.command()
+def bench(out: Annotated[Path, typer.Option(help="Where the figures go, as JSON.")] = Path("bench.json")) -> None:
+    """Measure every stage on this machine."""
+    from streams.bench import run_bench
+
+    raise typer.Exit(run_bench(out))
+
+
+@app.command()
+def schemas(out: Annotated[Path | None, typer.Option(help="A folder: one file a message.")] = None) -> None:
+    """The JSON Schemas of all messages, contracts included."""
+    from streams.commands.schemas import schemas as export
+
+    typer.echo(export(out))
+
+
+def main() -> None:
+    app()
