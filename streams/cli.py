@@ -43,7 +43,7 @@ def view(file: File) -> None:
 
 @app.command()
 def verify(file: File) -> None:
-    """Decide again from the record alone: `faithful`, or exit 1 and the claims that fail. A decision, or many by line."""
+    """Decide again from the record alone: `faithful`, or exit 1 and the claims that fail. One decision, or one a line."""
     from streams.commands.assure import verify_file
 
     raise typer.Exit(verify_file(file))
@@ -58,7 +58,9 @@ def contract_check(file: File) -> None:
 
 
 @contract_app.command("show")
-def contract_show(name: Annotated[str, typer.Argument(metavar="ID", help="Such as slicing/1; none: all.")] = "") -> None:
+def contract_show(
+    name: Annotated[str, typer.Argument(metavar="ID", help="Such as slicing/1; none: all.")] = "",
+) -> None:
     """A shipped contract as it is written, comments included; without a name, what is shipped."""
     from xapp.contracts import NAMES, shipped, text
 
@@ -76,7 +78,7 @@ def record(
     out: Annotated[Path | None, typer.Option(help="The recording: .jsonl.gz")] = None,
     prefix: Prefix = "wirelessops.",
     topic: Annotated[list[str] | None, typer.Option(help="Topics without their prefix; what a replay needs.")] = None,
-    from_beginning: Annotated[bool, typer.Option("--from-beginning", help="What the topics already hold, too.")] = False,
+    from_beginning: Annotated[bool, typer.Option("--from-beginning", help="Also what they hold.")] = False,
     seconds: Annotated[float | None, typer.Option(min=0, help="Stop by itself; else on SIGTERM or SIGINT.")] = None,
 ) -> None:
     """Record topics to a compressed JSON Lines file, which `wirelessops replay` decides again."""
@@ -95,9 +97,7 @@ def record(
 
 
 @record_app.command("export")
-def record_export(
-    file: File, prov: Annotated[bool, typer.Option("--prov", help="W3C PROV-JSON.")] = False
-) -> None:
+def record_export(file: File, prov: Annotated[bool, typer.Option("--prov", help="W3C PROV-JSON.")] = False) -> None:
     """Export decision records: one PROV-JSON document a decision."""
     if not prov:
         typer.echo("wirelessops record export needs a form: --prov", err=True)

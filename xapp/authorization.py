@@ -108,7 +108,7 @@ def refuse_malformed(episode: Episode, flaw: Malformed) -> Decision:
         control_key=key if isinstance(key, str) else None,
         bindings=bindings if isinstance(bindings, dict) else {},
         violations=(violation,),
-        explanation=explain(POLICY[0], Findings(False, True, codes=frozenset({"malformed"})), (violation,), (), None, None),
+        explanation=explain(POLICY[0], Findings(intended=False, record_complete=True), (violation,), (), None, None),
         record=record,
     )
 

@@ -83,7 +83,8 @@ def refuse(episode_id: str, now_ms: int, proposal_raw: Mapping[str, Any]) -> Dec
 
 
 def _position(contract: Contract, name: str | None) -> int:
-    return list(contract.fields).index(name) if name in contract.fields else len(contract.fields)
+    order = list(contract.fields)
+    return len(order) if name is None else order.index(name)
 
 
 def _supported(
@@ -104,9 +105,7 @@ def _supported(
     return values, used
 
 
-def _filings(
-    contract: Contract, resolution: Resolution, states: Mapping[Member, MemberState]
-) -> dict[str, Filing]:
+def _filings(contract: Contract, resolution: Resolution, states: Mapping[Member, MemberState]) -> dict[str, Filing]:
     """A field is filed once: over many members, under the first of their filings (section 5)."""
     found: dict[str, Filing] = {}
     for member in resolution.members:
@@ -143,10 +142,8 @@ def _repairs(
     return tuple(found)
 
 
-def _preconditions(
-    contract: Contract, resolution: Resolution, proposal: Proposal, rebuilt: Rebuilt
-) -> list[Violation]:
-    """Section 7: `expected` old values that differ beyond tolerance from an observed field's support, or are unknown."""
+def _preconditions(contract: Contract, resolution: Resolution, proposal: Proposal, rebuilt: Rebuilt) -> list[Violation]:
+    """Section 7: `expected` old values that differ from an observed field's support, or are unknown."""
     found: list[Violation] = []
     for name, entry in (proposal.expected or {}).items():
         fields = [n for n in contract.by_name.get(normalise(name), ()) if contract.fields[n].kind == "observed"]
@@ -177,7 +174,12 @@ class _Court:
     """Judges constraints on the rebuilt state, and over their windows."""
 
     def __init__(
-        self, contract: Contract, resolution: Resolution, states: Mapping[Member, MemberState], monitor: Monitor, now: int
+        self,
+        contract: Contract,
+        resolution: Resolution,
+        states: Mapping[Member, MemberState],
+        monitor: Monitor,
+        now: int,
     ) -> None:
         self._contract, self._resolution, self._states = contract, resolution, states
         self._monitor, self._now = monitor, now

@@ -87,9 +87,7 @@ def _elementwise(function: Callable[..., Value]) -> Callable[..., Value]:
                 members = argument if members is None else members
         if members is None:
             return function(*arguments)
-        return {
-            member: function(*[a[member] if type(a) is dict else a for a in arguments]) for member in members
-        }
+        return {member: function(*[a[member] if type(a) is dict else a for a in arguments]) for member in members}
 
     return lifted
 
@@ -144,8 +142,8 @@ _REDUCERS: Final[dict[str, tuple[Callable[[list[Any]], Value], str]]] = {
     "sum": (lambda values: _finite(math.fsum(map(_number, values))), "number"),
     "min": (lambda values: min(map(_number, values)), "number"),
     "max": (lambda values: max(map(_number, values)), "number"),
-    "all": (lambda values: all([_truth(v) for v in values]), "boolean"),
-    "any": (lambda values: any([_truth(v) for v in values]), "boolean"),
+    "all": (lambda values: all([_truth(v) for v in values]), "boolean"),  # noqa: C419 (all parts are evaluated)
+    "any": (lambda values: any([_truth(v) for v in values]), "boolean"),  # noqa: C419 (all parts are evaluated)
 }
 _CONDITIONAL: Final = "if_"
 _IF: Final = re.compile(r"""("[^"]*"|'[^']*')|\bif(?=\s*\()""")
@@ -261,7 +259,8 @@ class _Compiler:
             return single, "boolean"
 
         def chain(*values: Value) -> bool:
-            return all([check(a, b) for check, a, b in zip(checks, values[:-1], values[1:], strict=True)])
+            held = [check(a, b) for check, a, b in zip(checks, values[:-1], values[1:], strict=True)]
+            return all(held)
 
         chained = _elementwise(chain)
         return (lambda env: chained(*[part(env) for part in parts])), "boolean"

@@ -18,9 +18,7 @@ from xapp.model import Retry, SourceState, Violation
 _ESCALATED: Final = frozenset(
     {"ambiguous_schema", "ambiguous_unit", "conflict", "out_of_order", "unknown_source", "unresolved_provenance"}
 )
-_HELD: Final = frozenset(
-    {"stale", "future", "no_value", "out_of_range", "unknown_schema", "unknown_unit", "missing"}
-)
+_HELD: Final = frozenset({"stale", "future", "no_value", "out_of_range", "unknown_schema", "unknown_unit", "missing"})
 _HELD_CONSTRAINTS: Final = frozenset({"gap", "not_sustained"})
 
 

@@ -1,4 +1,4 @@
-"""Reading a proposal (rules, section 1) and its plan (section 4): which names mean which fields, what each entry says."""
+"""Reading a proposal (section 1) and its plan (section 4): which names mean which fields, what each entry says."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def read_proposal_document(raw: Mapping[str, Any], contract: Contract, now_ms: i
     except BindingError as error:
         raise PlanError(f"$.proposal.bindings.{error.name}", str(error)) from error
     if resolution.control_key is not None and raw["control_key"] != resolution.control_key:
-        raise PlanError("$.proposal.control_key", f"must be '{resolution.control_key}' under this contract and bindings")
+        raise PlanError("$.proposal.control_key", f"must be '{resolution.control_key}' under these bindings")
     _check_plan(raw["plan"], contract, resolution)
     expected = raw.get("expected")
     if expected is not None:

@@ -46,7 +46,7 @@ def judge_window(
     """Judge a constraint that holds at t over the rest of its window.
 
     `supports`: each member that the constraint rests on → its supporting verdict, and whether memory was recalled.
-    `holds_with`: observed values at one instant → whether the constraint holds there; raises NoValue where it has no value.
+    `holds_with`: observed values at one instant → whether the constraint holds there; raises NoValue.
     """
     assert constraint.window_ms is not None
     start = now_ms - constraint.window_ms

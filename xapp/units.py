@@ -1,4 +1,4 @@
-"""The unit registry (rules, section 1): SI prefixes over a closed list of base units, and logarithmic units of their own.
+"""The unit registry (rules, section 1): SI prefixes over a closed list of base units, and logarithmic units.
 
 Conversions are exact powers of ten where they can be, so that 90 000 kHz is 90 MHz and nothing else. Units are
 case-sensitive: `mHz` is a millihertz.

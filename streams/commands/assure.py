@@ -1,4 +1,4 @@
-"""`wirelessops assure`, `view`, `verify`, `contract check`, `record export`: the engine over files (rules, section 8)."""
+"""`wirelessops assure`, `view`, `verify`, `contract check`, `record export`: the engine over files (section 8)."""
 
 from __future__ import annotations
 

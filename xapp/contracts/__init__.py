@@ -1,4 +1,4 @@
-"""The contracts that come with the product. Each YAML file is one contract, its thresholds commented where they stand."""
+"""The contracts that come with the product. Each YAML file is one, its thresholds commented where they stand."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import networkx as nx
 def evidence_graph(document: Mapping[str, Any]) -> nx.DiGraph:
     """The graph of a decision with its full record. Node attribute `kind`: observation, field, constraint, action.
 
-    Edges point from what supports to what is supported; an observation's parents are in it, where the ledger holds them.
+    Edges point from what supports to what is supported; parents are in it, where the ledger holds them.
     Raises KeyError where the document has no full record.
     """
     record = document["record"]

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from xapp.contract import Contract, Resolution
+from xapp.contract import Contract, Member, Resolution
 from xapp.evidence.ledger import build_ledger
 from xapp.integrity.monitor import MemberState, Monitor
 from xapp.model import Episode, Malformed
 
 
-def view_of(contract: Contract, resolution: Resolution, states: Mapping[Any, MemberState], now_ms: int) -> dict[str, Any]:
+def view_of(
+    contract: Contract, resolution: Resolution, states: Mapping[Member, MemberState], now_ms: int
+) -> dict[str, Any]:
     """Field → its entry; a field over a list binding has one entry per member under `members`."""
     found: dict[str, Any] = {}
     for name, f in contract.fields.items():

@@ -380,7 +380,7 @@ class Monitor:
         for rank, source in enumerate(member.sources):
             state = self._state(source)
             if state.status == "outage":
-                ids = (heads[source].observation.id,) if source in heads else ()
+                ids = tuple(heads[s].observation.id for s in (source,) if s in heads)
                 group = RETRYABLE if self.retryable(state) else FINAL
                 detail = f"'{source}' is in outage" + ("" if group == RETRYABLE else ", and no retry can help in time")
                 findings.add("outage", detail, ids, source, rank, counts=True, group=group)
