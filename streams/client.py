@@ -13,6 +13,7 @@ import orjson
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from streams.headers import cloud_event
+from streams.lifecycle import stop_all
 from streams.topics import DEFAULT_PREFIX, partition_of, topics
 
 PROPOSAL_FORMAT: Final = "wirelessops.proposal/1"
@@ -232,8 +233,4 @@ class GuardClient:
             await asyncio.gather(self._reading, return_exceptions=True)
         consumer, producer = self._consumer, self._producer
         self._consumer = self._producer = None
-        async with asyncio.timeout(_STOP_S):
-            if consumer is not None:
-                await consumer.stop()
-            if producer is not None:
-                await producer.stop()
+        await stop_all(*(client.stop() for client in (consumer, producer) if client is not None), timeout_s=_STOP_S)

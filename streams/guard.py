@@ -11,7 +11,6 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Final
 
 import orjson
@@ -25,6 +24,7 @@ from streams.guard_counters import Counters
 from streams.guard_kafka import connect_consumer, connect_producer, ensure_topics
 from streams.guard_release import Pending, Release
 from streams.guard_restore import committed_or_beginning, read_back, read_to, telemetry_starts
+from streams.lifecycle import stop_all
 from streams.messages import AsOfQuery, Evidence, ViewMessage, ViewQuery
 from streams.settings import GuardSettings
 from streams.telemetry import Undecodable
@@ -86,7 +86,7 @@ class Guard:
             )
             await self._catch_up()
         except BaseException:
-            await self._close()
+            await self._close(self.settings.stop_timeout_s)
             raise
         self.ready = True
         log.info("guard ready", partitions=len(self._partitions), contracts=sorted(self._contracts))
@@ -117,10 +117,8 @@ class Guard:
             _, late = await asyncio.wait({self._serving}, timeout=bound)
             for task in late:
                 task.cancel()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(bound):
-                await self._commit()
-                await self._close()
+        await stop_all(self._commit(), timeout_s=bound / 2)
+        await self._close(bound / 2)
 
     def state(self, region: str) -> RegionState:
         """The state of a region; an empty one where nothing of it was read yet."""
@@ -320,10 +318,7 @@ class Guard:
                 self._done = {**done, **self._done}
                 raise
 
-    async def _close(self) -> None:
+    async def _close(self, timeout_s: float) -> None:
         consumer, producer = self._consumer, self._producer
         self._consumer = self._producer = None
-        if consumer is not None:
-            await consumer.stop()
-        if producer is not None:
-            await producer.stop()
+        await stop_all(*(client.stop() for client in (consumer, producer) if client is not None), timeout_s=timeout_s)

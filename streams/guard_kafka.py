@@ -91,8 +91,8 @@ async def connect_consumer(settings: GuardSettings, group: str | None) -> AIOKaf
 async def ensure_topics(settings: GuardSettings, producer: AIOKafkaProducer) -> Mapping[str, tuple[int, ...]]:
     """Topic → partition ids, creating the topics that are missing.
 
-    A cluster without a controller (the embedded broker) makes a topic when first asked for it. Raises Unreachable where a topic does
-    not come into being, or where the topics keyed by region have not equally many partitions.
+    A cluster without a controller (the embedded broker) makes a topic when first asked for it. Raises Unreachable
+    where a topic does not come into being, or where the topics keyed by region have not equally many partitions.
     """
     names = settings.topics.names()
     await _create(settings, names)

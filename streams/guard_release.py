@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import MessageSizeTooLargeError
@@ -15,6 +15,8 @@ from streams.deciding import Outcome, ProposalDocument, RegionState, Stamp
 from streams.guard_counters import Counters
 from streams.headers import cloud_event
 from streams.settings import GuardSettings
+
+_SINGLE_LETTERS: Final = 100
 
 
 @dataclass(slots=True)
@@ -81,17 +83,19 @@ class Release:
         )
 
     async def lost_range(self, topic: str, partition: int, first: int, last: int, reason: str) -> None:
-        """Write the dead letter of offsets that the broker no longer holds, unread."""
-        await self.letter(
-            topic=topic,
-            partition=partition,
-            offset=first,
-            last_offset=last,
-            timestamp_ms=None,
-            key=None,
-            value=None,
-            reason=reason,
-        )
+        """Write dead letters of offsets that could not be read: one for each, the last one for all that remain."""
+        singles = min(last, first + _SINGLE_LETTERS - 1)
+        for offset in range(first, singles + 1):
+            await self.letter(
+                topic=topic,
+                partition=partition,
+                offset=offset,
+                last_offset=last if offset == singles else offset,
+                timestamp_ms=None,
+                key=None,
+                value=None,
+                reason=reason,
+            )
 
     async def view(self, message: Any, query_id: str, value: bytes) -> Awaitable[Any]:
         """Send the answer to a question; gives its acknowledgement."""

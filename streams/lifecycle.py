@@ -10,6 +10,10 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
+import structlog
+
+log = structlog.get_logger(__name__)
+
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -31,6 +35,23 @@ async def first_of(*waiting: Coroutine[Any, Any, Any] | asyncio.Task[Any], timeo
     finally:
         for task in ours:
             task.cancel()
+
+
+async def stop_all(*stops: Coroutine[Any, Any, Any], timeout_s: float) -> None:
+    """Run the stops one after the other, together within the bound; what fails or is late is logged and left behind.
+
+    Each runs in a task of its own: aiokafka lets the cancellation of its inner tasks escape from `stop()`.
+    """
+    loop = asyncio.get_running_loop()
+    ends_at = loop.time() + timeout_s
+    for stop in stops:
+        task = asyncio.create_task(stop)
+        _, late = await asyncio.wait({task}, timeout=max(0.0, ends_at - loop.time()))
+        if late:
+            task.cancel()
+            log.warning("not stopped within the bound: left behind", what=stop.__qualname__)
+        elif not task.cancelled() and (error := task.exception()) is not None:
+            log.warning("stopping failed", what=stop.__qualname__, why=str(error) or type(error).__name__)
 
 
 class ExitWatchdog:

@@ -140,7 +140,8 @@ class DeadLetterMessage(Wire):
     """`dead-letters`: a message that could not be used, where it stood, why, and its bytes.
 
     `key` and `value` are base64; the value is null where it was null, or where it was too large to carry or no longer
-    held: `value_bytes` and `value_sha256` then say what is known of it. `last_offset` closes a range of lost offsets.
+    held: `value_bytes` and `value_sha256` then say what is known of it. `last_offset` closes a range of
+    offsets that were lost.
     """
 
     format: Literal["wirelessops.dead-letter/1"] = "wirelessops.dead-letter/1"

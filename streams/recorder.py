@@ -9,11 +9,13 @@ from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
+from streams.lifecycle import stop_all
 from streams.recording import RecordedMessage, RecordingWriter
 
 _POLL_MS: Final = 200
 _FETCH_WAIT_MS: Final = 20
 _CONNECT_S: Final = 15.0
+_STOP_S: Final = 3.0
 _PARTITION_FETCH_BYTES: Final = 4_000_000
 
 
@@ -109,5 +111,4 @@ class Recorder:
             self._writer.close()
         if self._consumer is not None:
             consumer, self._consumer = self._consumer, None
-            async with asyncio.timeout(_CONNECT_S / 3):
-                await consumer.stop()
+            await stop_all(consumer.stop(), timeout_s=_STOP_S)
