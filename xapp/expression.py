@@ -145,7 +145,7 @@ _REDUCERS: Final[dict[str, tuple[Callable[[list[Any]], Value], str]]] = {
     "all": (lambda values: all([_truth(v) for v in values]), "boolean"),  # noqa: C419 (all parts are evaluated)
     "any": (lambda values: any([_truth(v) for v in values]), "boolean"),  # noqa: C419 (all parts are evaluated)
 }
-_CONDITIONAL: Final = "if_"
+_CONDITIONAL: Final = "__if"
 _IF: Final = re.compile(r"""("[^"]*"|'[^']*')|\bif(?=\s*\()""")
 
 
