@@ -1,8 +1,8 @@
 """The embedded broker: librdkafka's in-process cluster, which speaks Kafka's own protocol over loopback.
 
 It is the default where no Kafka is given. Its limits: four partitions a topic, no CreateTopics (a topic appears when
-first asked for), one member per consumer group, about 5 MB kept per partition (a larger message is accepted and
-dropped at once), nothing kept after `stop()`.
+first asked for), one member per consumer group, about 5 MB kept per partition (what displaces all before it is
+dropped at once, and so is the message after one of more than 5 MB), nothing kept after `stop()`.
 """
 
 from __future__ import annotations

@@ -45,13 +45,14 @@ async def stop_all(*stops: Coroutine[Any, Any, Any], timeout_s: float) -> None:
     loop = asyncio.get_running_loop()
     ends_at = loop.time() + timeout_s
     for stop in stops:
+        what = getattr(stop, "__qualname__", "stop")
         task = asyncio.create_task(stop)
         _, late = await asyncio.wait({task}, timeout=max(0.0, ends_at - loop.time()))
         if late:
             task.cancel()
-            log.warning("not stopped within the bound: left behind", what=stop.__qualname__)
+            log.warning("not stopped within the bound: left behind", what=what)
         elif not task.cancelled() and (error := task.exception()) is not None:
-            log.warning("stopping failed", what=stop.__qualname__, why=str(error) or type(error).__name__)
+            log.warning("stopping failed", what=what, why=str(error) or type(error).__name__)
 
 
 class ExitWatchdog:

@@ -90,16 +90,24 @@ async def test_a_region_written_to_a_partition_that_is_not_its_own_is_a_dead_let
         await decided_afterwards(rig)
 
 
-async def test_a_message_of_10_mb_is_reported_by_its_offset_and_the_stream_goes_on() -> None:
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("topic", ["telemetry", "proposals"])
+async def test_a_message_of_10_mb_is_a_dead_letter_and_the_stream_goes_on(topic: str, first: bool) -> None:
+    """Not the first of its partition, it is dropped by the embedded broker itself; its offset is reported all the same.
+
+    That broker drops the message after one of its own size, too: the second one sent is that message.
+    """
+    huge = b'{"proposal_id":"' + b"x" * 10_000_000 + b'"}'
     async with guarded() as (rig, _):
-        for topic in ("telemetry", "proposals"):
-            await rig.send(topic, report("before", 1) if topic == "telemetry" else proposal("before"))
-            if topic == "proposals":
-                await rig.decision("before")
-            sent = await rig.send(topic, b'{"proposal_id":"' + b"x" * 10_500_000 + b'"}')
-            letter = await rig.dead_letter(sent)
-            assert letter["value"] is None
-            assert letter["reason"]
+        if not first:
+            await rig.send("telemetry", report("before", 1))
+            await rig.send("proposals", proposal("before"))
+            await rig.decision("before")
+        letters = [await rig.dead_letter(await rig.send(topic, value)) for value in (huge, b"displaced")]
+        assert [letter["value"] for letter in letters] == [None, None]
+        if first:
+            assert "10000018 bytes" in letters[0]["reason"]
+            assert letters[0]["value_sha256"] == hashlib.sha256(huge).hexdigest()
         await decided_afterwards(rig)
 
 

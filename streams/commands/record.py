@@ -10,6 +10,7 @@ from pathlib import Path
 from aiokafka.errors import KafkaError
 
 from streams.lifecycle import ExitWatchdog, first_of, run_bounded, until_signal
+from streams.logs import log_to_stderr
 from streams.recorder import Recorder
 from streams.topics import DEFAULT_PREFIX, topics
 
@@ -36,6 +37,7 @@ def record(
         chosen = [getattr(names, name.replace("-", "_")) for name in only]
     except (AttributeError, ValueError) as error:
         return _complain(f"topics: {error}")
+    log_to_stderr()
     recorder = Recorder(bootstrap_servers, chosen, out, from_beginning=from_beginning)
     return run_bounded(lambda watchdog: _record(recorder, seconds, watchdog), STOP_TIMEOUT_S)
 

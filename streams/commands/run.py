@@ -11,6 +11,7 @@ from streams.broker import EmbeddedBroker
 from streams.guard import Guard
 from streams.guard_kafka import Unreachable
 from streams.lifecycle import ExitWatchdog, first_of, run_bounded, until_signal
+from streams.logs import log_to_stderr
 from streams.settings import GuardSettings, SettingsError, check_port, load_contracts
 
 EXIT_OK = 0
@@ -24,6 +25,7 @@ def run(bootstrap_servers: str | None, **options: Any) -> int:
     `options`: those of `streams.settings.GuardSettings`. Exit codes: 0 stopped as asked; 1 failed while serving;
     2 not started (bad option, bad contract file, no Kafka), with the reason on stderr, one line per fault.
     """
+    log_to_stderr()
     with ExitStack() as stack:
         try:
             if bootstrap_servers is None:
