@@ -1,0 +1,46 @@
+"""`make bench`: the figures of every stage on this machine, printed and written as JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from streams.bench_decisions import measure_decisions
+from streams.bench_kafka import measure_kafka
+from streams.bench_store import measure_store
+
+AIMS: Final = {
+    "decision_p50_ms": "≤ 0.2",
+    "decision_p99_ms": "≤ 1",
+    "decisions_per_s": "≥ 5000",
+    "store_observations_per_s": "≥ a tenth of decode only",
+    "kafka_p50_ms": "≤ 10",
+    "bytes_per_observation": "≤ 250",
+}
+
+
+def run_bench(out: Path) -> int:
+    """Measure, print a table, write `out`. Exit code 0; 2 where `out` cannot be written."""
+    figures = measure_decisions() | measure_store() | asyncio.run(measure_kafka())
+    machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
+    print(f"{machine}\n\n| figure | measured | aim |\n|---|---|---|")
+    for name, value in figures.items():
+        print(f"| `{name}` | {value:,.3f} | {AIMS.get(name, '')} |" if value < 100 else _whole(name, value))
+    ratio = figures["store_observations_per_s"] / figures["decode_only_observations_per_s"]
+    print(f"\nstored, validated observations: {ratio:.2f} of what decoding alone gives")
+    try:
+        out.write_bytes(orjson.dumps(figures | {"machine": machine}, option=orjson.OPT_INDENT_2) + b"\n")
+    except OSError as error:
+        sys.stderr.write(f"{out}: {error.strerror or error}\n")
+        return 2
+    return 0
+
+
+def _whole(name: str, value: float) -> str:
+    return f"| `{name}` | {value:,.0f} | {AIMS.get(name, '')} |"
