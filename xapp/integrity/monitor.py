@@ -233,10 +233,12 @@ class Monitor:
         live: dict[str, list[Observation]] = {}
         memories: list[Observation] = []
         for o in self._ledger.bound[member]:
-            if self._is_memory(o):
+            if (o.parents or o.origin != "live") and self._is_memory(o):
                 memories.append(o)
+            elif o.source in live:
+                live[o.source].append(o)
             else:
-                live.setdefault(o.source, []).append(o)
+                live[o.source] = [o]
         heads: dict[str, Verdict] = {}
         sides: list[Verdict] = []
         order: list[tuple[Violation, Verdict]] = []
@@ -289,12 +291,16 @@ class Monitor:
     ) -> tuple[Verdict, list[Verdict], list[Observation]]:
         """Head of one source, the admissible ones that remain beside it, and those left aside ahead of the clock."""
         limit = self._now + self._skew
-        usable = items if len(items) == 1 else [o for o in items if o.event_time_ms <= limit] or items
-        newest = max(o.event_time_ms for o in usable)
-        group = [o for o in usable if o.event_time_ms == newest]
+        times = [o.event_time_ms for o in items]
+        newest = max(times)
+        if newest > limit:
+            newest = max([time for time in times if time <= limit], default=newest)
+        group = [o for o in items if o.event_time_ms == newest]
         head = self._head(group, member, ageless=False)
+        if len(group) == 1:
+            return head, [] if head.fault else [head], [o for o in items if o.event_time_ms > newest]
         rivals = [v for v in (self.examine(o, member) for o in _remaining(group)) if v.fault is None]
-        left = [] if usable is items else [o for o in items if o.event_time_ms > limit]
+        left = [o for o in items if o.event_time_ms > newest]
         return head, rivals, left
 
     def _out_of_order(
