@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,3 +67,41 @@ def scope_file(path: Path, rows: Iterable[str]) -> Path:
 
 def flexric_file(path: Path, rows: Iterable[str]) -> Path:
     return write(path, FLEXRIC_HEADER, rows)
+
+
+END = 1_700_000_100_000
+GRANULARITY_S = 900
+NAMES = ("attImmediateAssignProcs", "", "other")
+
+
+def event(
+    end: int,
+    start: int | None = None,
+    flag: Any = "false",
+    value: str = "12",
+    names: Sequence[str] = NAMES,
+    more: Sequence[dict[str, Any]] = (),
+) -> dict[str, Any]:
+    start = end - GRANULARITY_S * 1000 if start is None else start
+    return {
+        "event": {
+            "commonEventHeader": {"sourceName": "du-1", "startEpochMicrosec": start, "lastEpochMicrosec": end},
+            "perf3gppFields": {
+                "measDataCollection": {
+                    "granularityPeriod": GRANULARITY_S,
+                    "measInfoList": [
+                        {
+                            "measTypes": {"sMeasTypesList": list(names)},
+                            "measValuesList": [
+                                {
+                                    "measObjInstId": "X=1,UtranCell=9",
+                                    "suspectFlag": flag,
+                                    "measResults": [{"p": 1, "sValue": value}, *more],
+                                }
+                            ],
+                        }
+                    ],
+                }
+            },
+        }
+    }

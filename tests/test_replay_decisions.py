@@ -16,7 +16,7 @@ import pytest
 
 from streams.replay import replay
 from streams.replay.player import THINK_MS
-from tests.replay_samples import T0, flexric_file, flexric_row, sample, scope_file, scope_row
+from tests.replay_samples import END, T0, event, flexric_file, flexric_row, sample, scope_file, scope_row
 from xapp.faithfulness import verify
 
 ROOT = Path(__file__).parent.parent
@@ -100,7 +100,7 @@ def test_a_row_without_samples_supports_nothing_and_no_older_row_stands_in_for_i
 def test_a_ue_that_re_attached_while_the_proposer_thought_is_another_ue(tmp_path: Path) -> None:
     decisions = scope(tmp_path, *steady(5), scope_row(T0 + 1_100, rnti=71), scope_row(T0 + 1_350, rnti=71))
     decision = at(decisions, T0 + 1_000 + THINK_MS)
-    assert decision["bindings"]["ue"] == "imsi-1010123456002/rnti-70/epoch-1"
+    assert decision["bindings"]["ue"] == "imsi-1010123456002/rnti-70/epoch-1.1"
     assert decision["action"] == "ABSTAIN"
     assert blocking(decision) == {"plan_mismatch"}
 
@@ -109,7 +109,7 @@ def test_evidence_of_an_old_epoch_is_none_for_the_new_ue(tmp_path: Path) -> None
     rows = [*steady(5), scope_row(T0 + 1_250, rnti=71, samples=0), scope_row(T0 + 2_000, rnti=70, samples=0)]
     decisions = scope(tmp_path, *rows)
     renewed = at(decisions, T0 + 2_000 + THINK_MS)
-    assert renewed["bindings"]["ue"] == "imsi-1010123456002/rnti-70/epoch-3"
+    assert renewed["bindings"]["ue"] == "imsi-1010123456002/rnti-70/epoch-1.3"
     assert blocking(renewed) == {"no_value"}
     seen = {line_of(o["id"]) for o in renewed["record"]["episode"]["observations"] if o["subject"].startswith("ue:")}
     assert seen == {8}
@@ -146,6 +146,41 @@ def test_a_negative_latency_is_evidence_from_the_future(tmp_path: Path) -> None:
     decision = at(decisions, T0 + 2_000 + THINK_MS)
     assert decision["action"] == "HOLD"
     assert blocking(decision) == {"future"}
+
+
+def counters(tmp_path: Path, attempts: str, successes: str) -> Decision:
+    """The first decision on one file with one cell's two counters."""
+    more = [{"p": 3, "sValue": successes}]
+    document = event(END, value=attempts, names=("attImmediateAssignProcs", "", "succImmediateAssignProcs"), more=more)
+    path = tmp_path / "pm.json"
+    path.write_text(json.dumps(document))
+    return decide(tmp_path, path)[0]
+
+
+@pytest.mark.parametrize(
+    ("attempts", "successes", "action", "codes"),
+    [
+        ("100", "95", "APPLY", set()),
+        ("100", "101", "ABSTAIN", {"constraint"}),
+        ("100", "", "HOLD", {"no_value"}),
+        ("100", "95,0,0", "HOLD", {"no_value"}),
+        ("0,0,0,0", "95", "HOLD", {"no_value"}),
+    ],
+)
+def test_counters_of_a_cell_support_an_action_only_as_sound_scalars(
+    tmp_path: Path, attempts: str, successes: str, action: str, codes: set[str]
+) -> None:
+    decision = counters(tmp_path, attempts, successes)
+    assert (decision["action"], blocking(decision)) == (action, codes)
+
+
+def test_the_same_ue_in_two_files_is_not_taken_for_one_attach(tmp_path: Path) -> None:
+    one = scope_file(tmp_path / "1.csv", steady(5))
+    two = scope_file(tmp_path / "2.csv", steady(5, start=T0 + 1_250))
+    for decision in decide(tmp_path, one, two):
+        number = decision["bindings"]["ue"].split("/epoch-")[1][0]
+        about_ue = {i for ids in decision["used"].values() for i in ids if not i.endswith("#0")}
+        assert {i.split(":")[0] for i in about_ue} <= {number}
 
 
 @pytest.mark.parametrize("parts", SAMPLES, ids=lambda parts: parts[1][:32])

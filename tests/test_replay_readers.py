@@ -15,7 +15,7 @@ from streams.replay import perf3gpp
 from streams.replay.formats import FORMATS, guess
 from streams.replay.recorded import Arrival, Tally, UnreadableRecording
 from streams.replay.units import SCOPE, TABLE, metric
-from tests.replay_samples import T0, flexric_file, flexric_row, sample, scope_file, scope_row
+from tests.replay_samples import END, GRANULARITY_S, T0, event, flexric_file, flexric_row, sample, scope_file, scope_row
 from xapp import units
 from xapp.model import Measurement
 
@@ -62,7 +62,7 @@ def test_every_change_of_rnti_is_another_ue_also_a_change_back(tmp_path: Path) -
     subjects = [a.report.subject for a in arrivals]
     assert subjects[0] == subjects[1]
     assert len(set(subjects)) == 3
-    assert [by_name(a)["attach_epoch"].value for a in arrivals] == [1, 1, 2, 3]
+    assert [by_name(a)["attach_epoch"].value for a in arrivals] == ["1.1", "1.1", "1.2", "1.3"]
     assert {by_name(a)["attach_epoch"].subject for a in arrivals} == {"imsi:1010123456002"}
     assert tally.findings["epochs"] == 3
 
@@ -180,11 +180,11 @@ def test_a_ue_that_missed_a_batch_of_its_node_comes_back_as_another(tmp_path: Pa
     rows = [flexric_row(T0 + 1000 * batch, batch, ue=ue) for batch, ue in [(1, 1), (1, 2), (2, 1), (3, 1), (3, 2)]]
     arrivals, tally = read("flexric", flexric_file(tmp_path / "a.csv", rows))
     assert [a.report.subject for a in arrivals] == [
-        "ue:gNB:3584/1/epoch-1",
-        "ue:gNB:3584/2/epoch-1",
-        "ue:gNB:3584/1/epoch-1",
-        "ue:gNB:3584/1/epoch-1",
-        "ue:gNB:3584/2/epoch-2",
+        "ue:gNB:3584/1/epoch-1.1",
+        "ue:gNB:3584/2/epoch-1.1",
+        "ue:gNB:3584/1/epoch-1.1",
+        "ue:gNB:3584/1/epoch-1.1",
+        "ue:gNB:3584/2/epoch-1.2",
     ]
     assert tally.findings["epochs"] == 3
 
@@ -200,36 +200,6 @@ def test_the_real_flexric_sample_is_read_whole() -> None:
 
 
 # perf3gpp
-
-END = 1_700_000_100_000
-GRANULARITY_S = 900
-
-
-def event(end: int, start: int | None = None, flag: Any = "false", value: str = "12", **extra: Any) -> dict[str, Any]:
-    start = end - GRANULARITY_S * 1000 if start is None else start
-    return {
-        "event": {
-            "commonEventHeader": {"sourceName": "du-1", "startEpochMicrosec": start, "lastEpochMicrosec": end},
-            "perf3gppFields": {
-                "measDataCollection": {
-                    "granularityPeriod": GRANULARITY_S,
-                    "measInfoList": [
-                        {
-                            "measTypes": {"sMeasTypesList": ["attImmediateAssignProcs", "", "other"]},
-                            "measValuesList": [
-                                {
-                                    "measObjInstId": "X=1,UtranCell=9",
-                                    "suspectFlag": flag,
-                                    "measResults": [{"p": 1, "sValue": value}, *extra.get("more", [])],
-                                }
-                            ],
-                        }
-                    ],
-                }
-            },
-        }
-    }
-
 
 def perf(tmp_path: Path, *documents: Any, name: str = "pm.json") -> tuple[list[Arrival], Tally]:
     path = tmp_path / name

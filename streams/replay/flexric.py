@@ -6,7 +6,7 @@ the `future` of its own arrival. `Reporting Time Offset (ms)`, how far the indic
 negative), is a metric like another and moves no time.
 
 Identity: (E2 node, UE id, epoch). A UE that was absent from a whole batch of its node and comes back is, as far as the
-recording tells, another attach: a new epoch.
+recording tells, another attach: a new epoch, named `FILE.NUMBER`.
 
 Zeros: an RLC delay of exactly 0 is what the collector writes where no SDU was measured; it is kept, of quality
 `no_value`, and so are blank cells.
@@ -84,6 +84,7 @@ def read(path: Path, file_number: int, tally: Tally) -> Iterator[Arrival]:
             tally.findings["reversed_times"] += event_ms < last
             tally.findings["repeated_times"] += event_ms == last
         newest[node, ue] = event_ms
+        attach = f"{file_number}.{epoch}"
         tally.findings["epochs"] += new
         tally.findings["negative_latencies"] += latency_ms < 0
         report = Report(
@@ -91,11 +92,11 @@ def read(path: Path, file_number: int, tally: Tally) -> Iterator[Arrival]:
             source=f"e2:{node}",
             event_time_ms=event_ms,
             measurements=(
-                Measurement(EPOCH, epoch, "1", subject=f"node:{node}/ue:{ue}"),
+                Measurement(EPOCH, attach, "1", subject=f"node:{node}/ue:{ue}"),
                 *_measurements(row, tally),
             ),
             version=line,
-            subject=f"ue:{node}/{ue}/epoch-{epoch}",
+            subject=f"ue:{node}/{ue}/epoch-{attach}",
         )
         tally.count(report)
         yield Arrival(report, clock.arrival(event_ms + latency_ms))

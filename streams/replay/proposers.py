@@ -39,7 +39,7 @@ class Wish:
     plan: Plan
 
 
-def _planned(value: float, unit: str = "1") -> dict[str, Any]:
+def _planned(value: Scalar | None, unit: str = "1") -> dict[str, Any]:
     return {"value": value, "unit": unit}
 
 
@@ -56,7 +56,7 @@ def see_scope(report: Report) -> Iterator[Sight]:
 def wish_scope(sight: Sight) -> Wish:
     """Slicing on: PRBs in proportion to the demand of the last row, by 4 at most. Off: a policy by the same demand."""
     requested, granted = sight.value("sum_requested_prbs"), sight.value("sum_granted_prbs")
-    epoch = {scope.EPOCH: _planned(sight.value(scope.EPOCH))}
+    epoch = {scope.EPOCH: _planned(sight.values[scope.EPOCH])}
     if sight.value("slicing_enabled") == 1:
         now = sight.value("slice_prb")
         wanted = round(now * requested / max(granted, 1))
@@ -85,7 +85,7 @@ def wish_flexric(sight: Sight) -> Wish:
     plan = {
         "prb_share": _planned(share, "%"),
         "expected_throughput": _planned(rate, "Mbit/s"),
-        flexric.EPOCH: _planned(sight.value(flexric.EPOCH)),
+        flexric.EPOCH: _planned(sight.values[flexric.EPOCH]),
     }
     return Wish("flexric-share/1", f"node:{sight.bindings['node']}/ue:{sight.bindings['ue']}/prb-share", plan)
 

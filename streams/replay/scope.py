@@ -5,8 +5,8 @@ so far, in file order, and the state version is the line number, for the log is 
 backwards arrives late, and with a higher version.
 
 Identity: (IMSI, RNTI, epoch). An RNTI belongs to one attach; whenever it changes under an IMSI a new epoch begins,
-also when an old RNTI comes back, and evidence of the former epoch is about another subject. The IMSI's own subject
-carries only the number of its current epoch.
+also when an old RNTI comes back, and evidence of the former epoch is about another subject. Nothing says that an
+attach goes on in another file: an epoch is named `FILE.NUMBER`. The IMSI's own subject carries only that name.
 
 Samples: a row with `dl_n_samples` of 0 measured nothing on the downlink. Its values are kept as they were written, of
 quality `no_value`; likewise `ul_n_samples` for the uplink.
@@ -65,13 +65,14 @@ def read(path: Path, file_number: int, tally: Tally) -> Iterator[Arrival]:
             tally.findings["reversed_times"] += event_ms < last
             tally.findings["repeated_times"] += event_ms == last
         newest[imsi] = event_ms
-        subject = f"ue:imsi-{imsi}/rnti-{rnti}/epoch-{epoch}"
+        attach = f"{file_number}.{epoch}"
+        subject = f"ue:imsi-{imsi}/rnti-{rnti}/epoch-{attach}"
         report = Report(
             report_id=f"{file_number}:{line}",
             source=SOURCE,
             event_time_ms=event_ms,
             measurements=(
-                Measurement(EPOCH, epoch, "1", subject=f"imsi:{imsi}"),
+                Measurement(EPOCH, attach, "1", subject=f"imsi:{imsi}"),
                 *_measurements(row, tally),
             ),
             version=line,
