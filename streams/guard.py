@@ -16,16 +16,18 @@ from typing import Any, Final
 import orjson
 import structlog
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.errors import KafkaError, OffsetOutOfRangeError, RecordTooLargeError
+from aiokafka.errors import KafkaError
 
 from streams.answering import BadQuery, answer, read_query
 from streams.deciding import History, NotAProposal, RegionState, Stamp, read_proposal_bytes
 from streams.guard_counters import Counters
 from streams.guard_kafka import connect_consumer, connect_producer, ensure_topics
+from streams.guard_reading import Reader
 from streams.guard_release import Pending, Release
-from streams.guard_restore import committed_or_beginning, read_back, read_to, telemetry_starts
+from streams.guard_restore import committed_or_beginning, read_back, telemetry_starts
 from streams.lifecycle import stop_all
 from streams.messages import AsOfQuery, Evidence, ViewMessage, ViewQuery
+from streams.reading import read_to
 from streams.settings import GuardSettings
 from streams.telemetry import Undecodable
 from streams.topics import NoRegion, partition_of, region_of
@@ -71,6 +73,7 @@ class Guard:
         self._serving: asyncio.Task[None] | None = None
         self._consumer: AIOKafkaConsumer | None = None
         self._producer: AIOKafkaProducer | None = None
+        self._reader: Reader | None = None
         self._release: Release | None = None
 
     async def start(self) -> None:
@@ -175,39 +178,48 @@ class Guard:
         self._consumer.pause(*asked)
         for tp in telemetry:
             self._reported[tp.partition] = await self._consumer.committed(tp) or 0
-        async for _, message in read_to(self._consumer, await self._consumer.end_offsets(telemetry)):
+        async for message in read_to(self._consumer, await self._consumer.end_offsets(telemetry)):
             await self._ingest(message)
         self._consumer.resume(*asked)
+        self._reader = Reader(self._consumer, self._topics.telemetry, self._lost)
 
     async def _serve(self) -> None:
-        assert self._consumer is not None
-        assert self._release is not None
+        assert self._reader is not None
+        waiting: list[Any] = []
         while not self._stopping:
-            try:
-                batch = await self._consumer.getmany(timeout_ms=_POLL_MS)
-            except OffsetOutOfRangeError as error:
-                await self._out_of_range(error.args[0])
-            except RecordTooLargeError as error:
-                _, tp, offset, *_ = error.args
-                await self._lost(tp, offset, offset, "larger than a fetch may be")
-            else:
-                await self._handle(batch)
+            telemetry, more = await self._reader.fetch(0 if waiting else _POLL_MS)
+            asked = waiting + more
+            await self._ingest_all(telemetry)
+            waiting = await self._read_on(self._reader, asked)
+            if not self._stopping:
+                await self._handle(asked)
 
-    async def _handle(self, batch: Mapping[TopicPartition, Sequence[Any]]) -> None:
+    async def _read_on(self, reader: Reader, asked: Sequence[Any]) -> list[Any]:
+        """Take in the telemetry that was there before what is asked; gives what was asked meanwhile."""
+        marks = reader.marks({message.partition for message in asked})
+        later: list[Any] = []
+        while not self._stopping and await reader.is_behind(marks):
+            telemetry, more = await reader.fetch(_POLL_MS)
+            await self._ingest_all(telemetry)
+            later += more
+        return later
+
+    async def _handle(self, asked: Sequence[Any]) -> None:
         assert self._release is not None
-        of: dict[str, list[Any]] = defaultdict(list)
-        for tp, messages in batch.items():
-            of[tp.topic].extend(messages)
-        for count, message in enumerate(of[self._topics.telemetry], start=1):
-            await self._ingest(message)
-            if count % _BREATHE == 0:
-                await asyncio.sleep(0)
-        answers = [await self._answer(message) for message in of[self._topics.queries]]
-        pendings = [await self._decide(message) for message in of[self._topics.proposals]]
+        proposals = self._topics.proposals
+        answers = [await self._answer(message) for message in asked if message.topic != proposals]
+        pendings = [await self._decide(message) for message in asked if message.topic == proposals]
         await self._release.decisions([pending for pending in pendings if pending is not None])
         await asyncio.gather(*(sent for sent in answers if sent is not None))
-        for tp, messages in batch.items():
-            self._done[tp] = messages[-1].offset + 1
+        for message in asked:
+            self._done[TopicPartition(message.topic, message.partition)] = message.offset + 1
+
+    async def _ingest_all(self, messages: Sequence[Any]) -> None:
+        for count, message in enumerate(messages, start=1):
+            await self._ingest(message)
+            self._done[TopicPartition(message.topic, message.partition)] = message.offset + 1
+            if count % _BREATHE == 0:
+                await asyncio.sleep(0)
 
     async def _ingest(self, message: Any) -> None:
         self.counters.telemetry_messages += 1
@@ -264,16 +276,6 @@ class Guard:
         log.warning("dead letter", topic=message.topic, partition=message.partition, offset=message.offset, why=reason)
         assert self._release is not None
         await self._release.dead_letter(message, reason)
-
-    async def _out_of_range(self, positions: Mapping[TopicPartition, int]) -> None:
-        assert self._consumer is not None
-        begins = await self._consumer.beginning_offsets(list(positions))
-        for tp, position in positions.items():
-            self._consumer.seek(tp, begins[tp])
-            if begins[tp] > position:
-                await self._lost(
-                    tp, position, begins[tp] - 1, "the broker no longer holds it: dropped before it was read"
-                )
 
     async def _lost(self, tp: TopicPartition, first: int, last: int, reason: str) -> None:
         assert self._release is not None

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import orjson
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import OffsetOutOfRangeError
+
+from streams.reading import read_to
 
 READ_BACK: Final = 10_000
 """How many decisions of a partition are read back: a repeat of an older proposal is kept out by its offset alone."""
-
-_POLL_MS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,33 +45,14 @@ async def read_back(consumer: AIOKafkaConsumer, topic: str, partitions: Sequence
         consumer.seek(tp, max(begins[tp], ends[tp] - READ_BACK))
     sequences: dict[int, int] = {}
     answered: defaultdict[int, list[Answered]] = defaultdict(list)
-    async for tp, message in read_to(consumer, ends):
+    async for message in read_to(consumer, ends):
         found = _decision(message.value)
         if found is not None:
             sequence, answer = found
-            sequences[tp.partition] = max(sequences.get(tp.partition, 0), sequence + 1)
-            answered[tp.partition].append(answer)
+            partition: int = message.partition
+            sequences[partition] = max(sequences.get(partition, 0), sequence + 1)
+            answered[partition].append(answer)
     return Past(sequences, answered)
-
-
-async def read_to(consumer: AIOKafkaConsumer, ends: Mapping[TopicPartition, int]) -> Any:
-    """Messages of the partitions in `ends`, up to those offsets; what the broker dropped meanwhile is passed over."""
-    while waiting := [tp for tp, end in ends.items() if await consumer.position(tp) < end]:
-        try:
-            batch = await consumer.getmany(*waiting, timeout_ms=_POLL_MS)
-        except OffsetOutOfRangeError as error:
-            for tp in error.args[0]:
-                begin = (await consumer.beginning_offsets([tp]))[tp]
-                consumer.seek(tp, begin)
-            continue
-        for tp, message in _flat(batch):
-            yield tp, message
-
-
-def _flat(batch: Mapping[TopicPartition, Sequence[Any]]) -> Iterator[tuple[TopicPartition, Any]]:
-    for tp, messages in batch.items():
-        for message in messages:
-            yield tp, message
 
 
 def _decision(value: bytes | None) -> tuple[int, Answered] | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from streams.lifecycle import stop_all
+from streams.reading import read_to
 from streams.recording import RecordedMessage, RecordingWriter
 
 _POLL_MS: Final = 200
@@ -68,7 +69,8 @@ class Recorder:
         try:
             while not self._stopping:
                 self._write(await self._consumer.getmany(timeout_ms=_POLL_MS))
-            self._write(await self._consumer.getmany(timeout_ms=_POLL_MS))
+            async for message in read_to(self._consumer, await self._consumer.end_offsets(self._consumer.assignment())):
+                self._writer.write(_recorded(message))
         finally:
             await self._close()
 
@@ -76,21 +78,11 @@ class Recorder:
         """Ask `run()` to end, after what has arrived by now."""
         self._stopping = True
 
-    def _write(self, batch: dict[TopicPartition, list[Any]]) -> None:
+    def _write(self, batch: Mapping[TopicPartition, Sequence[Any]]) -> None:
         assert self._writer is not None
         for messages in batch.values():
             for message in messages:
-                self._writer.write(
-                    RecordedMessage(
-                        topic=message.topic,
-                        partition=message.partition,
-                        offset=message.offset,
-                        timestamp_ms=message.timestamp,
-                        key=message.key,
-                        value=message.value,
-                        headers=tuple((name, value or b"") for name, value in message.headers),
-                    )
-                )
+                self._writer.write(_recorded(message))
         if batch:
             self._writer.flush()
 
@@ -112,3 +104,15 @@ class Recorder:
         if self._consumer is not None:
             consumer, self._consumer = self._consumer, None
             await stop_all(consumer.stop(), timeout_s=_STOP_S)
+
+
+def _recorded(message: Any) -> RecordedMessage:
+    return RecordedMessage(
+        topic=message.topic,
+        partition=message.partition,
+        offset=message.offset,
+        timestamp_ms=message.timestamp,
+        key=message.key,
+        value=message.value,
+        headers=tuple((name, value or b"") for name, value in message.headers),
+    )
