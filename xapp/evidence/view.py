@@ -67,7 +67,7 @@ def normalised_view(episode: Episode) -> dict[str, Any]:
     monitor = Monitor(ledger, resolution, episode.sources, now, deadline)
     states = {member: monitor.support(member) for member in resolution.members}
     return {
-        "format": "wirelessops.view/1",
+        "format": "wirelessops.normalised-view/1",
         "contract_id": contract.contract_id,
         "decided_at_ms": now,
         "bindings": bindings,
