@@ -1,4 +1,4 @@
-"""A run in simulated time with the engine called directly: no broker, no waiting, the same bytes in, the same counts out."""
+"""A run in simulated time with the engine called directly: no broker, no waiting, the same counts every time."""
 
 from __future__ import annotations
 
@@ -71,8 +71,9 @@ class Rehearsal:
 
     def _propose(self, proposer: str, draft: Draft) -> None:
         self._count += 1
+        proposal_id = f"p-{self._count}"
         document = {
-            "proposal_id": f"p-{self._count}",
+            "proposal_id": proposal_id,
             "proposer": proposer,
             "contract_ref": draft.contract_ref,
             "created_at_ms": self._now,
@@ -81,7 +82,7 @@ class Rehearsal:
             "bindings": {name: to if isinstance(to, str) else list(to) for name, to in draft.bindings.items()},
             "plan": draft.plan,
         }
-        self._scenario.proposed(document["proposal_id"], draft, self._now)
+        self._scenario.proposed(proposal_id, draft, self._now)
         self._put(self._now + self._lag.decide_ms, (document, True))
 
     def _put(self, at_ms: int, what: Any) -> None:
@@ -95,7 +96,8 @@ class Rehearsal:
             if isinstance(what, dict):
                 self._scenario.control(what, at_ms)
             else:
-                self._decide(*what, at_ms)
+                document, may_retry = what
+                self._decide(document, may_retry, at_ms)
 
     def _decide(self, document: dict[str, Any], may_retry: bool, now_ms: int) -> None:
         contract = self._contracts[document["contract_ref"]]

@@ -19,7 +19,7 @@ _ROUNDING: Final = 1e-9
 
 
 def is_safe(world: World, order: Order) -> bool:
-    """The verdict on one order, now: eq. (3) with true SINRs, capacities and promises, or a target that is truly better.
+    """The verdict on one order, now: eq. (3) on true SINRs, capacities and promises, or a target that is truly better.
 
     A quota for a user that the cell no longer serves lies idle: it harms nobody and helps nobody. A handover of such a
     user fails, and the user with it.

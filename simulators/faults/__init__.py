@@ -1,1 +1,1 @@
-"""Faults that wrap what an honest world reports; each has an end, a kind, and harmless variants as well as harmful ones."""
+"""Faults that wrap what an honest world reports: each with a window, a kind, and harmful and harmless variants."""

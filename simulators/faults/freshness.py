@@ -50,7 +50,7 @@ class Delay(Fault):
 
 
 class Reorder(Fault):
-    """Each report takes a way of its own: one of `delays_ms`, drawn from the seed, so that old ones overtake new ones."""
+    """Each report takes its own way: one of `delays_ms`, drawn from the seed, so that new ones overtake old ones."""
 
     kind: Kind = "freshness"
 

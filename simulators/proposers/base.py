@@ -61,7 +61,7 @@ async def drive(
     stop: asyncio.Event,
     unanswered: Callable[[Draft], None],
 ) -> None:
-    """Let a proposer propose until `stop` is set, each proposal awaited on its own; then wait for the answers still open.
+    """Let a proposer propose until `stop` is set, each proposal awaited on its own; then await the answers still open.
 
     `unanswered` is told of a draft to which no answer came. Other errors of the guard end the drive.
     """

@@ -55,7 +55,10 @@ class Outcome:
 
 
 def read_order(bindings: Mapping[str, Any], values: Mapping[str, Any]) -> Order:
-    """The order in bindings and plan values (field → `{"value", "unit"}`, MHz). Raises ValueError, KeyError, TypeError."""
+    """The order in bindings and plan values (field → `{"value", "unit"}`, MHz).
+
+    Raises ValueError, KeyError, TypeError or AttributeError where it cannot be read.
+    """
     if "target" in bindings:
         user, target = index_of(bindings["ue"]), index_of(bindings["target"])
         return Order(index_of(bindings["serving"]), {}, (user, target))
@@ -78,7 +81,7 @@ class Actuator:
     def receive(self, decision: Mapping[str, Any], witness: Callable[[Order], None] | None = None) -> Outcome | None:
         """Take one decision from the control topic; None where it orders nothing.
 
-        `witness` is told of an order that is about to be carried out. Raises KeyError for a document that is no decision.
+        `witness` is told of an order about to be carried out. Raises KeyError for a document that is no decision.
         """
         if decision["action"] != "APPLY":
             return None
@@ -153,5 +156,10 @@ class Actuator:
             rates = rate_mbps(world.allocated_mhz[users], world.sinr_db[users])
             seen = bool((rates >= world.min_rate_mbps[users] * 0.999).all())
         return Outcome(
-            outcome.decision_id, outcome.proposal_id, outcome.control_key, "effect" if seen else "no_effect", "", world.now_ms
+            decision_id=outcome.decision_id,
+            proposal_id=outcome.proposal_id,
+            control_key=outcome.control_key,
+            kind="effect" if seen else "no_effect",
+            reason="" if seen else "acknowledged, but not to be seen in the network",
+            at_ms=world.now_ms,
         )

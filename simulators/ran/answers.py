@@ -26,7 +26,10 @@ class Answering:
         self._pending: list[_Request] = []
 
     def receive(self, request: Mapping[str, Any], patience_ms: int) -> None:
-        """Take a request. One without a deadline is kept `patience_ms` beyond its back-off. Raises KeyError, TypeError."""
+        """Take a request; one without a deadline is kept `patience_ms` beyond its back-off.
+
+        Raises KeyError, TypeError or ValueError for one that cannot be read.
+        """
         not_before = int(request["issued_at_ms"]) + int(request["after_ms"])
         deadline = request["deadline_ms"]
         until = not_before + patience_ms if deadline is None else int(deadline)

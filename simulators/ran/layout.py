@@ -23,7 +23,7 @@ SHARED, SINGLE, MOBILE = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """One slice of every cell: its id, its bandwidth, what the operator promises each user, how many users start in it."""
+    """One slice of every cell: id, bandwidth, the rate promised to each user, how many users start in it."""
 
     slice_id: str
     capacity_mhz: float
@@ -39,7 +39,7 @@ USERS_PER_CELL: Final = sum(s.users for s in SLICES)
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Sites (cells, 2) and user anchors (users, 2) in m; `home` and `slice_of` per user, `corner_of` per mobile user."""
+    """Sites (cells, 2) and user anchors (users, 2) in m; home cell and slice per user, corner per mobile user."""
 
     sites: Floats
     anchors: Floats
@@ -141,4 +141,4 @@ def _corner_places(rng: np.random.Generator, bare: Layout, near: int, far: int, 
 def _spread(rng: np.random.Generator, places: Floats, score: Floats, users: int) -> Floats:
     """`users` of the best places, drawn from twice as many."""
     best = np.argsort(-score, kind="stable")[: 2 * users]
-    return places[rng.permutation(best)[:users]]
+    return np.asarray(places[rng.permutation(best)[:users]], dtype=np.float64)

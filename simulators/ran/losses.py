@@ -1,7 +1,7 @@
 """Losses that come and go: bodies and vehicles in the way, and street corners. Exact functions of time.
 
-Both change at `RAMP_DB_S`; together with slow drift of a link (`DRIFT_DB_S`) and of the cells' load (`LOAD_DB_S`) no SINR
-moves faster than 4 dB/s, the bound that the shipped contracts state.
+Both change at `RAMP_DB_S`; together with slow drift of a link (`DRIFT_DB_S`) and of the cells' load (`LOAD_DB_S`) no
+SINR moves faster than 4 dB/s, the bound that the shipped contracts state.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-RAMP_DB_S: Final = 3.3
-DRIFT_DB_S: Final = 0.25
-LOAD_DB_S: Final = 0.2
+RAMP_DB_S: Final = 3.6
+DRIFT_DB_S: Final = 0.15
+LOAD_DB_S: Final = 0.1
 MAX_SLOPE_DB_S: Final = RAMP_DB_S + 2 * DRIFT_DB_S + LOAD_DB_S
 """Serving link and strongest interferer may drift apart while a ramp and a change of load add to it: 4 dB/s."""
 
@@ -19,6 +19,7 @@ _BLOCKED_HOLD_MS: Final = 300
 CORNER_DEPTH_DB: Final = 8.0
 """Loss behind a corner after its first metres (order of ITU-R P.1411, 4.1: 10 dB and more)."""
 CORNER_DWELL_MS: Final = 2200
+_CLEARLY_DB: Final = 3.5  # more than the two cells differ where the corner users stand
 _CORNER_RAMP_MS: Final = round(2 * CORNER_DEPTH_DB / RAMP_DB_S * 1000)
 CORNER_PERIOD_MS: Final = 2 * (_CORNER_RAMP_MS + CORNER_DWELL_MS)
 
@@ -58,8 +59,8 @@ class Corner:
         return min(ramp, CORNER_DEPTH_DB) if rising else -min(ramp, CORNER_DEPTH_DB)
 
     def open_cell(self, start_ms: int, end_ms: int) -> int | None:
-        """The cell in the open, by more than 1.5 dB of tilt, all the time from start to end; None where that changes."""
+        """The cell that is in the open by more than 3.5 dB all the time from start to end; None where none is."""
         tilts = [self.tilt_db(at) for at in range(start_ms, end_ms + 1, 100)]
-        if max(tilts) < -1.5:
+        if max(tilts) < -_CLEARLY_DB:
             return self.near
-        return self.far if min(tilts) > 1.5 else None
+        return self.far if min(tilts) > _CLEARLY_DB else None

@@ -119,7 +119,8 @@ class Reporter:
         sinr = world.sinr_db[served]
         found: list[Measurement] = []
         subjects = [f"{prefix}/ue:{user_id(int(user))}" for user in served]
-        found += _column("SINR" if primary else "L1M.RS-SINR", "dB", subjects, sinr.clip(*_SINR_RANGE_DB).round(_RESOLUTION_DB))
+        reported = sinr.clip(*_SINR_RANGE_DB).round(_RESOLUTION_DB)
+        found += _column("SINR" if primary else "L1M.RS-SINR", "dB", subjects, reported)
         if primary:
             rate = rate_mbps(world.allocated_mhz[served], sinr) * 1000
             found += _column("CQI", "1", subjects, cqi(sinr).astype(np.float64))
