@@ -12,6 +12,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     help="Action assurance for radio networks: does the evidence under a proposed action still hold?",
 )
 contract_app = typer.Typer(no_args_is_help=True, help="Contracts.")
