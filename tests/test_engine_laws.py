@@ -65,7 +65,7 @@ def episodes(draw: st.DrawFn) -> dict[str, Any]:
     episode["observations"] = [o for o, keep in zip(base, kept, strict=True) if keep or draw(st.integers(0, 2))]
     episode["observations"] += draw(observations())
     outage = {"status": "outage", "retryable": True, "retry_after_ms": 200, "retries_left": draw(st.integers(0, 1))}
-    episode["sources"] = {s: outage for s in draw(st.sets(st.sampled_from(["rt", "e2", "oam", "a1"]), max_size=1))}
+    episode["sources"] = dict.fromkeys(draw(st.sets(st.sampled_from(["rt", "e2", "oam", "a1"]), max_size=1)), outage)
     episode["proposal"]["plan"] = draw(
         st.sampled_from(
             [

@@ -6,7 +6,6 @@ import copy
 from typing import Any
 
 import pytest
-
 from episodes import T, clean, codes, decide, observation, operators
 
 
