@@ -272,11 +272,13 @@ async def test_live_decisions_are_a_function_of_the_telemetry_before_them_the_pr
     async with guarded() as (rig, _):
         for n in range(40):
             at = unix_ms()
-            value = report(f"r{n}", n % 18)
+            value = report(f"r{n}", n % 18, event_time_ms=at - 1_000 + n)
             sent = await rig.send("telemetry", value, timestamp_ms=at)
             telemetry[sent.offset], times[sent.offset] = value, at
             proposals[f"p{n}"] = proposal(f"p{n}")
             await rig.send("proposals", proposals[f"p{n}"])
+            if n % 4 == 0:
+                await rig.decision(f"p{n}")
         for proposal_id in proposals:
             await rig.decision(proposal_id)
         live = [message.value for message in rig.written["control"]]
