@@ -124,13 +124,14 @@ class Guard:
         await self._close(bound / 2)
 
     def state(self, region: str) -> RegionState:
-        """The state of a region; an empty one where nothing of it was read yet."""
-        return self._state(partition_of(region, self._partitions), region)
+        """The state of a region; an empty one, not kept, where nothing of it was read yet."""
+        held = self._states.get((partition_of(region, self._partitions), region))
+        return RegionState(region, self._contracts, self._history) if held is None else held
 
     def ask(self, region: str, query: AsOfQuery | ViewQuery) -> ViewMessage:
         """Answer a question at the guard's clock."""
         partition = partition_of(region, self._partitions)
-        return answer(self._state(partition, region), query, self._clock(), self._evidence(partition))
+        return answer(self.state(region), query, self._clock(), self._evidence(partition))
 
     async def dead_letter(self, **letter: Any) -> None:
         """Write the dead letter of a message that another reader of this service could not use.
@@ -264,12 +265,12 @@ class Guard:
         assert self._release is not None
         self.counters.queries += 1
         try:
-            state = self._state_of(message)
+            region = self._region_of(message)
             query = read_query(message.value)
         except (NoRegion, BadQuery) as error:
             await self._reject(message, str(error))
             return None
-        reply = answer(state, query, self._clock(), self._evidence(message.partition))
+        reply = self.ask(region, query)
         return await self._release.view(message, query.query_id, orjson.dumps(reply.model_dump()))
 
     async def _reject(self, message: Any, reason: str) -> None:
@@ -286,11 +287,14 @@ class Guard:
         self._done[tp] = last + 1
 
     def _state_of(self, message: Any) -> RegionState:
+        return self._state(message.partition, self._region_of(message))
+
+    def _region_of(self, message: Any) -> str:
         region = region_of(message.key)
         expected = partition_of(region, self._partitions)
         if message.partition != expected:
             raise NoRegion(f"region {region!r} belongs to partition {expected}: write it there (murmur2 of the key)")
-        return self._state(message.partition, region)
+        return region
 
     def _state(self, partition: int, region: str) -> RegionState:
         state = self._states.get((partition, region))

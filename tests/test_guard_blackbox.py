@@ -8,13 +8,14 @@ from pathlib import Path
 import orjson
 import pytest
 from guard_rig import CONTRACT, PREFIX, REGION, Rig, contracts, guarded, proposal, report, running
+from jsonschema import Draft202012Validator
 
 from streams.broker import EmbeddedBroker
 from streams.deciding import RegionState, Stamp, read_proposal_bytes
 from streams.guard import Guard, unix_ms
 from streams.guard_kafka import Unreachable
 from streams.headers import attributes
-from streams.messages import DecisionMessage, RequestMessage, ViewMessage
+from streams.messages import DecisionMessage, RequestMessage, ViewMessage, schemas
 from streams.settings import GuardSettings
 
 
@@ -306,6 +307,24 @@ async def test_topics_with_unequal_partitions_or_no_kafka_are_refused_with_the_r
     settings = GuardSettings.of(bootstrap_servers="127.0.0.1:1", connect_timeout_s=0.5)
     with pytest.raises(Unreachable, match=r"127\.0\.0\.1:1 not ready within 0\.5 s"):
         await Guard(settings, contracts()).start()
+
+
+async def test_what_the_guard_writes_is_valid_by_the_exported_json_schemas() -> None:
+    found = schemas()
+    for schema in found.values():
+        Draft202012Validator.check_schema(schema)
+    async with guarded() as (rig, _):
+        await rig.send("telemetry", b"{")
+        await rig.send("proposals", proposal("p1"))
+        await rig.ask(kind="as_of", query_id="q", name="cqi")
+        await rig.decision("p1")
+        await rig.wait_for("dead-letters")
+        for topic, name in (("control", "decision"), ("dead-letters", "dead-letter"), ("views", "view")):
+            (message,) = rig.written[topic]
+            Draft202012Validator(found[f"wirelessops.{name}/1"]).validate(orjson.loads(message.value))
+    Draft202012Validator(found["wirelessops.proposal/1"]).validate(orjson.loads(proposal("p1")))
+    Draft202012Validator(found["wirelessops.telemetry/1"]).validate(orjson.loads(report("r1", 9)))
+    assert "wirelessops.source-status/1" in found
 
 
 def test_the_contract_of_these_tests_is_the_one_they_describe() -> None:

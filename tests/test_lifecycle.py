@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiokafka.partitioner import DefaultPartitioner
-from guard_rig import contracts, guarded, proposal, report
+from guard_rig import Rig, contracts, guarded, proposal, report
 
 from streams.broker import EmbeddedBroker
 from streams.guard import Guard
@@ -47,6 +51,23 @@ def wait_for_line(process: subprocess.Popen[str], start_of_line: str) -> str:
     raise AssertionError(f"ended without {start_of_line!r}: {process.stderr.read() if process.stderr else ''}")
 
 
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def get_json(port: int, path: str) -> tuple[int, dict[str, Any]]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", path)
+        reply = connection.getresponse()
+        return reply.status, json.loads(reply.read())
+    finally:
+        connection.close()
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_service_with_its_embedded_broker_ends_within_a_bound_on_a_signal(number: signal.Signals) -> None:
     process = start(RUN.format(server=None, options={}))
@@ -71,6 +92,18 @@ def test_the_service_serves_a_broker_of_another_process_and_ends_while_the_app_s
         finally:
             process.kill()
             process.communicate()
+
+
+def test_the_service_ends_within_a_bound_while_it_still_looks_for_kafka() -> None:
+    process = start(RUN.format(server="'127.0.0.1:1'", options={"connect_timeout_s": 60}))
+    try:
+        assert process.stderr is not None
+        assert "Unable connect" in process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(BOUND_S) == 0
+    finally:
+        process.kill()
+        process.communicate()
 
 
 @pytest.mark.parametrize(
@@ -124,6 +157,64 @@ async def test_the_guard_ends_within_its_bound_when_the_broker_is_gone() -> None
     broker.stop()
     await asyncio.wait_for(guard.stop(), 3)
     await asyncio.wait_for(asyncio.gather(task, return_exceptions=True), 2)
+
+
+def test_the_web_says_alive_ready_and_answers_questions() -> None:
+    port = free_port()
+    process = start(RUN.format(server=None, options={"web_port": port}))
+
+    def get(path: str) -> tuple[int, dict[str, Any]]:
+        return get_json(port, path)
+
+    def served() -> bool:
+        try:
+            return get("/ric/v1/health/ready")[0] == 200
+        except ConnectionError:
+            return False
+
+    try:
+        wait_for_line(process, "ready")
+        ends_at = time.monotonic() + 10
+        while not served() and time.monotonic() < ends_at:
+            time.sleep(0.05)
+        assert get("/ric/v1/health/ready") == (200, {"status": "ready"})
+        assert get("/ric/v1/health/alive")[0] == 200
+        assert get("/v1/stats")[1]["decisions"] == {}
+        status, answered = get("/v1/evidence?region=north&name=cqi&subject=cell:1/ue:7&event_time_ms=1790000000000")
+        assert (status, answered["observations"], answered["region"]) == (200, [], "north")
+        status, refused = get("/v1/evidence?region=north&name=cqi&event_time_ms=1790000000")
+        assert status == 400
+        assert "event_time_ms" in refused["error"]
+        assert get("/v1/evidence?name=cqi")[0] == 400
+        status, view = get("/v1/view?region=north&contract_ref=slicing/1&binding.cell=1&binding.slice=1&binding.ue=7")
+        assert (status, view["error"]) == (200, None)
+        assert get("/v1/view?region=north&contract_ref=none/1")[0] == 400
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=BOUND_S)
+    assert process.returncode == 0
+
+
+async def test_outcomes_are_counted_and_unreadable_ones_are_dead_letters() -> None:
+    port = free_port()
+    with EmbeddedBroker() as broker:
+        process = start(RUN.format(server=repr(broker.bootstrap_servers), options={"web_port": port}))
+        rig = Rig(broker.bootstrap_servers)
+        try:
+            await asyncio.to_thread(wait_for_line, process, "ready")
+            await rig.open()
+            outcome = {"decision_id": "d", "proposal_id": "p", "outcome": "applied", "at_ms": 1_790_000_000_000}
+            await rig.send("outcomes", json.dumps(outcome).encode())
+            sent = [await rig.send("outcomes", bad) for bad in (b"{", None, b'{"outcome":"maybe"}')]
+            for each in sent:
+                assert (await rig.dead_letter(each))["reason"]
+            _, stats = await asyncio.to_thread(get_json, port, "/v1/stats")
+            assert stats["outcomes"] == {"applied": 1}
+            assert stats["dead_letters"] == len(rig.written["dead-letters"]) == len(sent)
+        finally:
+            await rig.close()
+            process.send_signal(signal.SIGTERM)
+            await asyncio.to_thread(process.communicate, timeout=BOUND_S)
 
 
 async def test_a_stopped_guard_has_answered_what_it_read_and_can_be_stopped_again() -> None:
