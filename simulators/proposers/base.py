@@ -59,11 +59,10 @@ async def drive(
     clock: Callable[[], int],
     tick_s: float,
     stop: asyncio.Event,
-    unanswered: Callable[[Draft], None],
 ) -> None:
     """Let a proposer propose until `stop` is set, each proposal awaited on its own; then await the answers still open.
 
-    `unanswered` is told of a draft to which no answer came. Other errors of the guard end the drive.
+    A proposal without an answer is given up: nothing may be carried out then. Other errors of the guard end the drive.
     """
 
     async def ask(draft: Draft, now_ms: int) -> None:
@@ -77,7 +76,7 @@ async def drive(
                 timeout_s=ANSWER_TIMEOUT_S,
             )
         except TimeoutError:
-            unanswered(draft)
+            return
 
     places = asyncio.Semaphore(_MAX_OPEN)
 

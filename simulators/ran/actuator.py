@@ -15,7 +15,6 @@ from simulators.ran.reports import cell_id, index_of
 from simulators.ran.world import World
 from xapp.radio.rate import rate_mbps
 
-OUTCOME_FORMAT: Final = "wirelessops.outcome/1"
 _REMEMBERED: Final = 10_000
 _EFFECT_AFTER_MS: Final = 200
 
@@ -33,25 +32,13 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a decision; `document()` is its wire form (`wirelessops.outcome/1`)."""
+    """What became of a decision at `at_ms`: carried out or not, and later whether the network shows it."""
 
     decision_id: str
     proposal_id: str
-    control_key: str | None
     kind: Kind
     reason: str
     at_ms: int
-
-    def document(self) -> dict[str, Any]:
-        return {
-            "format": OUTCOME_FORMAT,
-            "decision_id": self.decision_id,
-            "proposal_id": self.proposal_id,
-            "control_key": self.control_key,
-            "kind": self.kind,
-            "reason": self.reason,
-            "at_ms": self.at_ms,
-        }
 
 
 def read_order(bindings: Mapping[str, Any], values: Mapping[str, Any]) -> Order:
@@ -90,7 +77,6 @@ class Actuator:
         outcome = Outcome(
             decision_id=decision["decision_id"],
             proposal_id=decision["proposal_id"],
-            control_key=decision.get("control_key"),
             kind="refused" if order is None else "applied",
             reason=reason,
             at_ms=now,
@@ -158,7 +144,6 @@ class Actuator:
         return Outcome(
             decision_id=outcome.decision_id,
             proposal_id=outcome.proposal_id,
-            control_key=outcome.control_key,
             kind="effect" if seen else "no_effect",
             reason="" if seen else "acknowledged, but not to be seen in the network",
             at_ms=world.now_ms,
