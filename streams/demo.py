@@ -35,7 +35,10 @@ EXIT_INTERRUPTED: Final = 130  # 128 + SIGINT, as shells say it
 REGION: Final = "demo"
 _STOP_TIMEOUT_S: Final = 5.0
 _PROPOSER_TICK_S: Final = 0.05
-_FEED_WAIT_MS: Final = 10
+_GUARD_WAIT_MS: Final = 5
+_RAN_WAIT_MS: Final = 10
+_FEED_WAIT_MS: Final = 20
+"""The embedded broker lets every fetch wait so long: short for loops of 100 ms, long enough to leave the CPU idle."""
 _SHOW_EVERY_S: Final = 0.25
 _SETTLE_S: Final = 0.3
 """After the last answer: time for the network to carry it out."""
@@ -50,7 +53,9 @@ def run_demo(seconds: float, seed: int, as_json: bool, out: TextIO | None = None
     log_to_stderr(logging.WARNING)
     target = sys.stdout if out is None else out
     with EmbeddedBroker() as broker:
-        settings = GuardSettings.embedded(broker.bootstrap_servers, guard_name="demo", stop_timeout_s=_STOP_TIMEOUT_S)
+        settings = GuardSettings.embedded(
+            broker.bootstrap_servers, guard_name="demo", fetch_wait_ms=_GUARD_WAIT_MS, stop_timeout_s=_STOP_TIMEOUT_S
+        )
         show = show_for(target, seconds, seed, as_json)
         demo = Demo(settings, seconds, seed, show)
         code = run_bounded(demo.run, 2 * _STOP_TIMEOUT_S)
@@ -118,10 +123,10 @@ class Demo:
 
     async def _play(self, stack: AsyncExitStack, guard: Guard, interrupted: asyncio.Event) -> None:
         settings, topics = self._settings, self._settings.topics
-        servers, wait_ms = settings.bootstrap_servers, settings.fetch_wait_ms
+        servers = settings.bootstrap_servers
         start_ms = unix_ms()
         scenario = build_scenario(self._seed, self._seconds, start_ms)
-        node = RanNode(_Watched(scenario, self._show, start_ms), servers, topics, REGION, unix_ms, wait_ms)
+        node = RanNode(_Watched(scenario, self._show, start_ms), servers, topics, REGION, unix_ms, _RAN_WAIT_MS)
         await node.start()
         stack.push_async_callback(node.stop)
         guards = []
