@@ -12,7 +12,8 @@ from xapp.evidence.ledger import build_ledger
 from xapp.expression import NoValue
 from xapp.governor import Findings, govern, independent_risks, retry_terms
 from xapp.integrity.conflict import differ
-from xapp.integrity.monitor import Filing, MemberState, Monitor
+from xapp.integrity.fault import Filing
+from xapp.integrity.monitor import MemberState, Monitor
 from xapp.model import Decision, Episode, Malformed, Proposal, Repair, Violation
 from xapp.plan import entry_value
 from xapp.repair import Rebuilt, compute, rebuild

@@ -11,8 +11,7 @@ from itertools import combinations
 from typing import Final, NamedTuple
 
 from xapp.evidence.ledger import Ledger
-from xapp.integrity.fault import CLASSES, FINAL, RETRYABLE
-from xapp.integrity.monitor import Filing
+from xapp.integrity.fault import CLASSES, FINAL, RETRYABLE, Filing
 from xapp.model import Retry, SourceState, Violation
 
 _ESCALATED: Final = frozenset(

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from xapp.contract import Constraint, Member
 from xapp.expression import NoValue
-from xapp.integrity.monitor import Monitor, Verdict
+from xapp.integrity.fault import Verdict
+from xapp.integrity.monitor import Monitor
 
 
 class Sustained(NamedTuple):

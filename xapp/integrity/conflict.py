@@ -1,9 +1,10 @@
 """Material disagreement: what lies beyond the tolerance of a field (sections 1 and 3)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from xapp.contract import Field
+from xapp.contract import Field, Member
+from xapp.integrity.fault import Verdict
 
 ROUNDING: Final = 1e-9  # section 1: slack of 1e-9 · max(1, magnitude)
 
@@ -38,3 +39,22 @@ def disagreeing(values: Sequence[tuple[str, Any]], field: Field) -> tuple[str, .
     if not differ(low[1], high[1], field):
         return ()
     return tuple(sorted(i for i, v in ordered if differ(v, low[1], field) or differ(v, high[1], field)))
+
+
+def material_conflict(
+    member: Member, heads: Mapping[str, Verdict], sides: Sequence[Verdict]
+) -> tuple[str, tuple[str, ...]] | None:
+    """(detail, ids) of a disagreement among heads of different sources, or within one source at its head's time."""
+    field = member.field
+    admissible = [v for v in heads.values() if v.fault is None]
+    ids = set(disagreeing([(v.observation.id, v.value) for v in admissible], field))
+    if len(sides) > len(admissible):
+        for source in heads:
+            ids |= set(
+                disagreeing([(v.observation.id, v.value) for v in sides if v.observation.source == source], field)
+            )
+    if not ids:
+        return None
+    values = {v.observation.id: v.value for v in (*sides, *admissible)}
+    told = ", ".join(f"'{i}' says {values[i]}" for i in sorted(ids))
+    return f"{told}: more than the tolerance apart", tuple(sorted(ids))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from xapp.model import Observation
 
 
 class Fault(NamedTuple):
@@ -34,3 +37,27 @@ GROUPS: Final[dict[str, int]] = {
     "no_value": DOMAIN, "out_of_range": DOMAIN,
     "missing": MISSING,
 }  # fmt: skip
+
+
+class Verdict(NamedTuple):
+    """One observation as evidence of one field. Admissible where `fault` is None; then `value` is in its unit."""
+
+    observation: Observation
+    fault: Fault | None
+    value: Any
+    effective_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Filing:
+    """What a blocked field is filed under (section 5). `rank`: group, then the source's place in contract order."""
+
+    code: str
+    group: int
+    source: str
+    source_rank: int
+    observations: tuple[str, ...]
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        return self.group, self.source_rank
