@@ -17,10 +17,14 @@ from streams.client import GuardClient
 from streams.guard import Guard, unix_ms
 from streams.settings import GuardSettings, load_contracts
 from streams.topics import partition_of
+from xapp.contracts import shipped
 
 REGION: Final = "bench"
+CONTRACT_ID: Final = "slicing/1"
+VALUES: Final = {"sinr": 12.0, "cqi": 9, "capacity": 100, "users": 20, "min_rate": 5}
+"""What the observed fields of that contract are reported as: a proposal of 2 MHz is then released, repaired."""
 UES: Final = 20
-"""Reports in flow: one a UE and period, as from two cells of ten UEs."""
+"""UEs reported each period, as of two cells of ten."""
 PERIOD_S: Final = 0.1
 GAP_S: Final = 0.005
 """Pause between two measured proposals."""
@@ -49,9 +53,11 @@ async def _measure_guard(bootstrap_servers: str, count: int) -> list[float]:
     guard = Guard(settings, load_contracts(None))
     await guard.start()
     deciding = asyncio.create_task(guard.run())
-    flowing = asyncio.create_task(_telemetry(bootstrap_servers, settings.topics.telemetry))
+    flows = asyncio.Event()
+    flowing = asyncio.create_task(_telemetry(bootstrap_servers, settings.topics.telemetry, flows))
     try:
         async with GuardClient(bootstrap_servers, region=REGION, name="xapp:bench") as client:
+            await flows.wait()
             return await _round_trips(lambda n: _propose(client, n), count)
     finally:
         flowing.cancel()
@@ -63,50 +69,47 @@ async def _measure_guard(bootstrap_servers: str, count: int) -> list[float]:
 
 async def _propose(client: GuardClient, number: int) -> None:
     ue = number % UES
-    await client.propose(
-        contract_ref="slicing/1",
-        bindings={"cell": "1", "slice": "1", "ue": str(ue)},
+    decision = await client.propose(
+        contract_ref=CONTRACT_ID,
+        bindings=_bindings(ue),
         control_key=f"cell:1/slice:1/ue:{ue}/prb",
         plan={"bandwidth": {"value": 2.0, "unit": "MHz"}},
     )
+    if decision["action"] != "APPLY":
+        raise RuntimeError(f"measured a refusal, not a release: {decision['explanation']}")
 
 
-async def _telemetry(bootstrap_servers: str, topic: str) -> None:
-    """Reports of one cell and its policy, every period, until cancelled."""
+async def _telemetry(bootstrap_servers: str, topic: str, flows: asyncio.Event) -> None:
+    """Reports of all UEs and of their slice, every period, until cancelled; `flows` is set once some are there."""
+    contract = shipped()[CONTRACT_ID]
+    about: dict[tuple[str, str | None], dict[str, dict[str, Any]]] = {}
+    for ue in range(UES):
+        for member in contract.resolve(_bindings(ue)).members:
+            name = member.field.name
+            measurement = {"name": name, "value": VALUES[name], "unit": member.field.unit}
+            about.setdefault((member.sources[0], member.subject), {})[name] = measurement
     async with AIOKafkaProducer(bootstrap_servers=bootstrap_servers, linger_ms=0) as producer:
         number = 0
         while True:
             number += 1
             acks = [
-                await producer.send(topic, value, key=REGION.encode())
-                for value in (*(_ue_report(number, ue) for ue in range(UES)), *_slice_reports(number))
+                await producer.send(topic, _report(number, *of, [*measured.values()]), key=REGION.encode())
+                for of, measured in about.items()
             ]
             await asyncio.gather(*acks)
+            flows.set()
             await asyncio.sleep(PERIOD_S)
 
 
-def _ue_report(number: int, ue: int) -> bytes:
-    measurements = [
-        {"name": "sinr", "value": 12.0 + (number + ue) % 5 * 0.1, "unit": "dB"},
-        {"name": "cqi", "value": 9, "unit": "1"},
-    ]
-    return _report(f"ue{ue}-{number}", "e2:gnb-1", f"cell:1/ue:{ue}", measurements)
+def _bindings(ue: int) -> dict[str, str]:
+    return {"cell": "1", "slice": "1", "ue": str(ue)}
 
 
-def _slice_reports(number: int) -> tuple[bytes, bytes]:
-    cell = [{"name": "capacity", "value": 100, "unit": "MHz"}, {"name": "users", "value": UES, "unit": "1"}]
-    policy = [{"name": "min_rate", "value": 5, "unit": "Mbit/s"}]
-    return (
-        _report(f"slice-{number}", "e2:gnb-1", "cell:1/slice:1", cell),
-        _report(f"policy-{number}", "a1:policy", "cell:1/slice:1", policy),
-    )
-
-
-def _report(report_id: str, source: str, subject: str, measurements: list[dict[str, Any]]) -> bytes:
+def _report(number: int, source: str, subject: str | None, measurements: list[dict[str, Any]]) -> bytes:
     return orjson.dumps(
         {
             "format": "wirelessops.telemetry/1",
-            "report_id": report_id,
+            "report_id": f"{source}/{subject}/{number}",
             "source": source,
             "event_time_ms": unix_ms(),
             "subject": subject,
@@ -122,7 +125,7 @@ async def _measure_relay(bootstrap_servers: str, count: int) -> list[float]:
         source = await _reader(bootstrap_servers, TopicPartition("relay.in", partition))
         sink = await _reader(bootstrap_servers, TopicPartition("relay.out", partition))
         relaying = asyncio.create_task(_relay(source, bootstrap_servers, partition))
-        value = _ue_report(0, 0)
+        value = _report(0, "relay", "cell:1", [{"name": "sinr", "value": 12.0, "unit": "dB"}])
 
         async def trip(_: int) -> None:
             await producer.send_and_wait("relay.in", value, partition=partition)

@@ -36,6 +36,8 @@ from xapp.evidence.store import Contradiction
 
 _POLL_MS: Final = 200
 _COMMIT_S: Final = 0.25
+_AT_ONCE: Final = 64
+"""Proposals decided before telemetry is read again, so that a flood of them does not let the evidence age."""
 _BREATHE: Final = 64
 """Telemetry messages between two turns of the event loop, so that a backlog does not silence the web."""
 
@@ -190,8 +192,9 @@ class Guard:
         while not self._stopping:
             telemetry, more = await self._reader.fetch(0 if waiting else _POLL_MS)
             asked = waiting + more
+            asked, waiting = asked[:_AT_ONCE], asked[_AT_ONCE:]
             await self._ingest_all(telemetry)
-            waiting = await self._read_on(self._reader, asked)
+            waiting += await self._read_on(self._reader, asked)
             if not self._stopping:
                 await self._handle(asked)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import orjson
 import pytest
+from aiokafka import AIOKafkaProducer
 from guard_rig import CONTRACT, PREFIX, REGION, Rig, contracts, guarded, proposal, report, running
 from jsonschema import Draft202012Validator
 
@@ -330,3 +331,23 @@ async def test_what_the_guard_writes_is_valid_by_the_exported_json_schemas() -> 
 def test_the_contract_of_these_tests_is_the_one_they_describe() -> None:
     assert CONTRACT["fields"]["cqi"]["sources"] == ["e2:gnb-1"]
     assert GuardSettings.of(bootstrap_servers="x").topics.telemetry == PREFIX + "telemetry"
+
+
+async def test_a_flood_of_proposals_is_decided_on_evidence_that_keeps_flowing() -> None:
+    """All of them in one message batch, so that one fetch gives them all."""
+    async with (
+        guarded() as (rig, _),
+        AIOKafkaProducer(
+            bootstrap_servers=rig.bootstrap_servers, linger_ms=100, max_batch_size=900_000
+        ) as in_one_batch,
+    ):
+        await rig.send("telemetry", report("first", 9))
+        acks = [
+            await in_one_batch.send(PREFIX + "proposals", proposal(f"p{n}"), key=REGION.encode()) for n in range(1_000)
+        ]
+        await rig.wait_for("control")
+        await rig.send("telemetry", report("last", 8))
+        await asyncio.gather(*acks)
+        assert (await rig.decision("p0"))["used"] == {"cqi": ["first#0"]}
+        assert (await rig.decision("p999"))["used"] == {"cqi": ["last#0"]}
+        assert len(rig.decisions()) == 1_000
