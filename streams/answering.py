@@ -14,7 +14,8 @@ from streams.deciding import RegionState
 from streams.messages import QUERY, AsOfQuery, Evidence, ViewMessage, ViewQuery
 from streams.topics import region_of
 from streams.wire import parse_object
-from xapp.contract import BindingError, document_errors
+from xapp.contract import BindingError
+from xapp.contract_loading import document_errors
 from xapp.evidence.view import normalised_view
 from xapp.model import Proposal
 

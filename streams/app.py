@@ -20,7 +20,7 @@ from streams.messages import OutcomeMessage
 from streams.settings import GuardSettings
 from streams.topics import NoRegion, region_of
 from streams.wire import parse_object
-from xapp.contract import document_errors
+from xapp.contract_loading import document_errors
 
 log = structlog.get_logger(__name__)
 

@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from streams.broker import EMBEDDED_FETCH_WAIT_MS, EMBEDDED_MESSAGE_BYTES
 from streams.topics import DEFAULT_PREFIX, Topics, topics
-from xapp.contract import Contract, ContractError, read_contract
+from xapp.contract import Contract, ContractError
+from xapp.contract_loading import read_contract
 from xapp.contracts import shipped
 
 FETCH_WAIT_MS = 5

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, S
 from pydantic_core import PydanticCustomError
 
 from streams.wire import MAX_BYTES, parse_object
-from xapp.contract import document_errors
+from xapp.contract_loading import document_errors
 from xapp.evidence.series import Key, ReportColumns, Shape, make_columns
 from xapp.model import Measurement, Report, SourceState
 
@@ -128,7 +128,8 @@ class StatusMessage(BaseModel):
 _REPORT_KEYS: Final = frozenset(f.alias or n for n, f in ReportMessage.model_fields.items())
 _STATUS_KEYS: Final = frozenset(StatusMessage.model_fields)
 _MEASUREMENT_KEYS: Final = frozenset(f.alias or n for n, f in MeasurementMessage.model_fields.items())
-_OWN_KEYS: Final = ("event_time_ms", "id", "parents")  # what changes from report to report, beside the value
+_OWN_KEYS: Final = frozenset(("event_time_ms", "id", "parents"))
+_VARYING_KEYS: Final = _OWN_KEYS | {"value"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +151,15 @@ class Decoded:
 
 @dataclass(frozen=True, slots=True)
 class _Remembered:
-    """A report's measurements without their values: one that equals them is as valid."""
+    """A report's measurements without what changes from report to report: one that equals them is as valid.
+
+    `own`: whether some had a time, an id or parents of their own.
+    """
 
     measurements: list[dict[str, Any]]
     shape: Shape
     unknown_keys: int
+    own: bool
 
 
 class Decoder:
@@ -192,16 +197,33 @@ class Decoder:
             if any(type(v) is dict or type(v) is list for v in unknown):
                 return None
             unknown_keys += len(unknown)
+        times: list[Any] = []
+        ids: list[Any] = []
+        parents: list[Any] = []
         try:
             values = tuple([m.pop("value", _MISSING) for m in measurements])
+            if known.own:
+                times = [m.pop("event_time_ms", None) for m in measurements]
+                ids = [m.pop("id", None) for m in measurements]
+                parents = [m.pop("parents", []) for m in measurements]
         except (AttributeError, TypeError):
             return None
         if measurements != known.measurements or not _VALUE_TYPES.issuperset(map(type, values)):
             return None
         if any(type(v) is float and not -9.2e18 < v < 9.2e18 for v in values):
             return None
-        columns = ReportColumns(
-            header.report_id, header.event_time_ms, known.shape, values, header.version, header.period_ms
+        if not (all(map(_is_time, times)) and all(map(_is_id, ids)) and all(map(_is_id_list, parents))):
+            return None
+        columns = make_columns(
+            header.report_id,
+            header.event_time_ms,
+            known.shape,
+            values=values,
+            version=header.version,
+            period_ms=header.period_ms,
+            times=times,
+            ids=ids,
+            parents=[tuple(cited) for cited in parents],
         )
         return Decoded(columns, unknown_keys)
 
@@ -229,7 +251,7 @@ class Decoder:
         raw: list[dict[str, Any]] = document["measurements"]
         shape = Shape(report.source, tuple(_key(report, m) for m in report.measurements))
         unknown = sum(len(m.keys() - _MEASUREMENT_KEYS) for m in raw)
-        if raw and not any(key in m for m in raw for key in _OWN_KEYS):
+        if raw:
             self._remember(_memory_key(report, raw), raw, shape, unknown)
         unknown += len(document.keys() - _REPORT_KEYS)
         return Decoded(_columns(report, shape), unknown)
@@ -240,8 +262,21 @@ class Decoder:
                 self._remembered.clear()
                 self._size = 0
             self._size += len(raw)
-        without_values = [{k: v for k, v in m.items() if k != "value"} for m in raw]
-        self._remembered[key] = _Remembered(without_values, shape, unknown_keys)
+        lasting = [{k: v for k, v in m.items() if k not in _VARYING_KEYS} for m in raw]
+        own = not all(_OWN_KEYS.isdisjoint(m) for m in raw)
+        self._remembered[key] = _Remembered(lasting, shape, unknown_keys, own)
+
+
+def _is_time(value: Any) -> bool:
+    return value is None or (type(value) is int and EARLIEST_MS <= value < LATEST_MS)
+
+
+def _is_id(value: Any) -> bool:
+    return value is None or (type(value) is str and value != "")
+
+
+def _is_id_list(value: Any) -> bool:
+    return type(value) is list and all(type(v) is str and v != "" for v in value)
 
 
 def _memory_key(header: ReportHeader, measurements: list[dict[str, Any]]) -> tuple[object, ...]:

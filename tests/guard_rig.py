@@ -14,7 +14,8 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from streams.broker import EmbeddedBroker
 from streams.guard import Guard, unix_ms
 from streams.settings import GuardSettings
-from xapp.contract import Contract, load_contract
+from xapp.contract import Contract
+from xapp.contract_loading import load_contract
 
 PREFIX = "wirelessops."
 REGION = "north"

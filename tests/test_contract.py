@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xapp import units
-from xapp.contract import BindingError, ContractError, load_contract, read_contract
+from xapp.contract import BindingError, ContractError
+from xapp.contract_loading import load_contract, read_contract
 from xapp.expression import ExpressionError, NoValue, compile_expression
 
 TYPES = {"a": "number", "b": "number", "flag": "boolean", "mode": "string"}

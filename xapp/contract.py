@@ -1,30 +1,23 @@
-"""Contracts: what a control action rests on, validated on load with the place of each error (rules, section 1).
+"""Contracts: what a control action rests on (rules, section 1).
 
-`load_contract` turns a document into a frozen `Contract`; `Contract.resolve` fills its subject templates from a
-proposal's bindings. Nothing else reads the document.
+`xapp.contract_loading` makes them from documents; `Contract.resolve` fills their subject templates from a proposal's
+bindings.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final
 
-import orjson
-from pydantic import ValidationError
-
-from xapp import units
-from xapp.contract_document import ConstraintDocument, ContractDocument, ControlDocument, FieldDocument
-from xapp.expression import Expression, ExpressionError, compile_expression
+from xapp.contract_document import ControlDocument
+from xapp.expression import Expression
 from xapp.model import Observation
 
 Bindings = Mapping[str, str | tuple[str, ...]]
-_PLACEHOLDER: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_PLAIN_PATH: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+PLACEHOLDER: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _BLANKS: Final = str.maketrans({" ": "_", "-": "_", "\t": "_"})
 
 
@@ -156,202 +149,6 @@ class Contract:
         return _resolve(self, tuple(sorted(bindings.items())))
 
 
-def _json_path(location: tuple[Any, ...]) -> str:
-    path = "$"
-    for part in location:
-        if isinstance(part, int):
-            path += f"[{part}]"
-        else:
-            path += f".{part}" if _PLAIN_PATH.match(part) else f"[{orjson.dumps(part).decode()}]"
-    return path
-
-
-def document_errors(error: ValidationError) -> list[tuple[str, str]]:
-    """(JSON path, reason) of each fault that pydantic found."""
-    plain = {"extra_forbidden": "unknown key", "missing": "is required"}
-    return [
-        (_json_path(tuple(e["loc"])), plain.get(e["type"], e["msg"][0].lower() + e["msg"][1:])) for e in error.errors()
-    ]
-
-
-def load_contract(document: Any) -> Contract:
-    """Validate and compile a contract document. Raises ContractError with the place of each error."""
-    try:
-        parsed = ContractDocument.model_validate(document)
-    except ValidationError as error:
-        raise ContractError(document_errors(error)) from error
-    errors: list[tuple[str, str]] = []
-    types = {name: spec.type for name, spec in parsed.fields.items()}
-    silent = {name for name, spec in parsed.fields.items() if spec.kind == "observed" and not spec.critical}
-
-    def expression(text: str, path: str, wanted: str) -> Expression | None:
-        try:
-            compiled = compile_expression(text, types)
-        except ExpressionError as error:
-            errors.append((path, f"bad expression: {error}"))
-            return None
-        errors.extend((path, f"reads the non-critical field '{name}'") for name in compiled.names if name in silent)
-        if compiled.type != wanted:
-            errors.append((path, f"gives a {compiled.type} where a {wanted} is needed"))
-        return compiled
-
-    fields = {
-        name: _field(name, spec, _json_path(("fields", name)), expression, errors)
-        for name, spec in parsed.fields.items()
-    }
-    constraints = tuple(
-        _constraint(spec, f"$.constraints[{i}]", expression) for i, spec in enumerate(parsed.constraints)
-    )
-    if len({c.id for c in constraints}) < len(constraints):
-        errors.append(("$.constraints", "two constraints share one id"))
-    if not any(f.kind == "observed" and f.critical for f in fields.values()):
-        errors.append(("$.fields", "no critical observed field: such a contract guards nothing"))
-    order = _order(fields, errors)
-    bindings = dict.fromkeys(name for f in fields.values() for name in f.bindings)
-    if parsed.control is not None:
-        bindings |= dict.fromkeys(_check_control(parsed.control, fields, expression, errors))
-    if errors:
-        raise ContractError(errors)
-    raw = orjson.dumps(document)
-    return Contract(
-        contract_id=parsed.contract_id,
-        fields=fields,
-        constraints=constraints,
-        control=parsed.control,
-        max_clock_skew_ms=parsed.max_clock_skew_ms,
-        override_intent=parsed.override_intent,
-        order=order,
-        inputs=_inputs(fields, constraints, order),
-        bindings=tuple(bindings),
-        by_name=_by_name(fields),
-        document=raw,
-        digest="sha256:" + hashlib.sha256(raw).hexdigest(),
-    )
-
-
-def read_contract(text: bytes | str) -> Contract:
-    """Load a contract from JSON or YAML text. Raises ContractError."""
-    try:
-        document = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        import yaml
-
-        try:
-            document = yaml.safe_load(text)
-            orjson.dumps(document)
-        except (yaml.YAMLError, UnicodeDecodeError, RecursionError, TypeError) as error:
-            reason = " ".join(str(error).split())
-            raise ContractError([("$", f"neither JSON nor YAML: {reason}")]) from error
-    return load_contract(document)
-
-
-def _template(text: str, path: str, errors: list[tuple[str, str]]) -> tuple[str, ...]:
-    if any(brace in _PLACEHOLDER.sub("", text) for brace in "{}"):
-        errors.append((path, f"'{text}': a binding is written {{name}}"))
-    return tuple(dict.fromkeys(_PLACEHOLDER.findall(text)))
-
-
-def _field(name: str, spec: FieldDocument, path: str, expression: Any, errors: list[tuple[str, str]]) -> Field:
-    unit = spec.unit or units.DIMENSIONLESS
-    if not units.known(unit):
-        errors.append((f"{path}.unit", f"unknown unit '{unit}'"))
-    if spec.min is not None and spec.max is not None and spec.min > spec.max:
-        errors.append((f"{path}.min", f"min {spec.min:g} is above max {spec.max:g}"))
-    observed = spec.kind == "observed"
-    if observed:
-        errors.extend(
-            (f"{path}.{key}", "an observed field needs it") for key in ("freshness_ms", "sources")
-            if getattr(spec, key) in (None, [])
-        )  # fmt: skip
-    elif not spec.critical:
-        errors.append((f"{path}.critical", "only an observed field may be non-critical"))
-    if len(set(spec.sources)) < len(spec.sources):
-        errors.append((f"{path}.sources", "a source is listed twice"))
-    if observed and spec.expr is not None:
-        errors.append((f"{path}.expr", "an observed field has no expression: it comes from the ledger"))
-    if spec.kind == "derived" and spec.expr is None:
-        errors.append((f"{path}.expr", "a derived field needs an expression"))
-    bindings = list(_template(spec.subject or "", f"{path}.subject", errors))
-    for i, source in enumerate(spec.sources):
-        bindings += _template(source, f"{path}.sources[{i}]", errors)
-    return Field(
-        name=name,
-        kind=spec.kind,
-        type=spec.type,
-        unit=unit,
-        names=frozenset(map(normalise, (name, *spec.aliases))),
-        min=spec.min,
-        max=spec.max,
-        tolerance=spec.tolerance,
-        rel_tolerance=spec.rel_tolerance,
-        subject=spec.subject,
-        bindings=tuple(dict.fromkeys(bindings)),
-        freshness_ms=spec.freshness_ms or 0,
-        sources=tuple(spec.sources),
-        critical=spec.critical,
-        schemas=None if spec.schemas is None else frozenset(spec.schemas),
-        moved_by_control=spec.moved_by_control,
-        repairable=spec.repairable,
-        max_repair=spec.max_repair,
-        expr=None if spec.expr is None or observed else expression(spec.expr, f"{path}.expr", spec.type),
-    )
-
-
-def _constraint(spec: ConstraintDocument, path: str, expression: Any) -> Constraint:
-    return Constraint(spec.id, expression(spec.expr, f"{path}.expr", "boolean"), spec.window_ms, spec.max_gap_ms)
-
-
-def _check_control(
-    control: ControlDocument, fields: Mapping[str, Field], expression: Any, errors: list[tuple[str, str]]
-) -> tuple[str, ...]:
-    names = _template(control.key or "", "$.control.key", errors)
-    for i, coupled in enumerate(control.coupled):
-        names += _template(coupled, f"$.control.coupled[{i}]", errors)
-    if control.budget is not None:
-        errors.extend(
-            (_json_path(("control", "budget", "max_step", name)), f"unknown field '{name}'")
-            for name in control.budget.max_step if name not in fields
-        )  # fmt: skip
-    if control.effect is not None:
-        expression(control.effect.expr, "$.control.effect.expr", "boolean")
-    return names
-
-
-def _order(fields: Mapping[str, Field], errors: list[tuple[str, str]]) -> tuple[str, ...]:
-    graph = {
-        name: [i for i in f.expr.names if fields[i].expr is not None]
-        for name, f in fields.items() if f.expr is not None
-    }  # fmt: skip
-    try:
-        return tuple(TopologicalSorter(graph).static_order())
-    except CycleError as error:
-        errors.append(("$.fields", "cycle among fields with an expression: " + " → ".join(error.args[1])))
-        return ()
-
-
-def _by_name(fields: Mapping[str, Field]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
-    for f in fields.values():
-        for name in f.names:
-            found[name] = (*found.get(name, ()), f.name)
-    return found
-
-
-def _inputs(
-    fields: Mapping[str, Field], constraints: tuple[Constraint, ...], order: tuple[str, ...]
-) -> dict[str, tuple[str, ...]]:
-    reach: dict[str, dict[str, None]] = {n: {n: None} for n, f in fields.items() if f.kind == "observed"}
-    reach |= {n: {} for n in fields if n not in reach}
-    for name in order:
-        expr = fields[name].expr
-        assert expr is not None
-        reach[name] = {o: None for i in expr.names for o in reach[i]}
-    found = {name: tuple(observed) for name, observed in reach.items()}
-    for c in constraints:
-        found["constraint:" + c.id] = tuple({o: None for i in c.expr.names for o in reach[i]})
-    return found
-
-
 @lru_cache(maxsize=4096)
 def _resolve(contract: Contract, items: tuple[tuple[str, str | tuple[str, ...]], ...]) -> Resolution:
     bindings = dict(items)
@@ -379,7 +176,7 @@ def _resolve(contract: Contract, items: tuple[tuple[str, str | tuple[str, ...]],
             bound[(member.subject, alias)] = (*bound.get((member.subject, alias), ()), member)
     control_key = None
     if contract.control is not None and contract.control.key is not None:
-        for name in _PLACEHOLDER.findall(contract.control.key):
+        for name in PLACEHOLDER.findall(contract.control.key):
             if isinstance(bindings[name], tuple):
                 raise BindingError(name, "the control key cannot use a list")
         control_key = _fill(contract.control.key, bindings)
@@ -402,4 +199,4 @@ def _resolve(contract: Contract, items: tuple[tuple[str, str | tuple[str, ...]],
 
 
 def _fill(template: str, bindings: Mapping[str, Any]) -> str:
-    return _PLACEHOLDER.sub(lambda match: bindings[match.group(1)], template)
+    return PLACEHOLDER.sub(lambda match: bindings[match.group(1)], template)

@@ -13,7 +13,8 @@ from typing import Any, Final, NoReturn
 
 import orjson
 
-from xapp.contract import Contract, ContractError, load_contract
+from xapp.contract import Contract, ContractError
+from xapp.contract_loading import load_contract
 from xapp.model import ORIGINS, QUALITIES, Episode, Malformed, Observation, Proposal, SourceState
 from xapp.plan import PlanError, read_proposal_document
 

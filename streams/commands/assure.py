@@ -10,7 +10,8 @@ from typing import Any, BinaryIO
 import orjson
 
 from xapp.authorization import decision_json
-from xapp.contract import BindingError, ContractError, read_contract
+from xapp.contract import BindingError, ContractError
+from xapp.contract_loading import read_contract
 from xapp.contracts import shipped
 from xapp.engine import assure
 from xapp.episode import MAX_BYTES, EpisodeError, episode_from, parse_episode, read_document

@@ -12,7 +12,8 @@ from streams.replay import flexric, perf3gpp, proposers, scope
 from streams.replay.lines import open_recording
 from streams.replay.proposers import Sight, Wish
 from streams.replay.recorded import Arrival, Tally, UnreadableRecording
-from xapp.contract import Contract, read_contract
+from xapp.contract import Contract
+from xapp.contract_loading import read_contract
 from xapp.model import Report
 
 RECORDING: Final = "recording"

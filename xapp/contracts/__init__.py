@@ -8,7 +8,8 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Final
 
-from xapp.contract import Contract, read_contract
+from xapp.contract import Contract
+from xapp.contract_loading import read_contract
 
 NAMES: Final = ("wireless-calculation-1", "slicing-1", "slicing-multi-1", "handover-1")
 
