@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import platform
 import sys
@@ -14,6 +15,7 @@ import orjson
 from streams.bench_decisions import measure_decisions
 from streams.bench_kafka import measure_kafka
 from streams.bench_store import measure_store
+from streams.logs import log_to_stderr
 
 AIMS: Final = {
     "decision_p50_ms": "≤ 0.2",
@@ -27,6 +29,7 @@ AIMS: Final = {
 
 def run_bench(out: Path) -> int:
     """Measure, print a table, write `out`. Exit code 0; 2 where `out` cannot be written."""
+    log_to_stderr(logging.WARNING)
     figures = measure_decisions() | measure_store() | asyncio.run(measure_kafka())
     machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
     print(f"{machine}\n\n| figure | measured | aim |\n|---|---|---|")
