@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
-from xapp.authorization import decision_json
-from xapp.engine import assure, refuse
 
 from streams.telemetry import SourceStatus, decode
 from streams.wire import parse_object
+from xapp.authorization import decision_json
 from xapp.contract import Contract
+from xapp.engine import assure, refuse
 from xapp.episode import read_proposal
 from xapp.evidence.store import EvidenceStore
 from xapp.model import Decision, Episode, Malformed, Proposal
