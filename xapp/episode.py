@@ -63,7 +63,7 @@ def read_document(data: bytes) -> tuple[Any, tuple[str, str] | None]:
 def _read_leniently(data: bytes, reason: str) -> tuple[Any, tuple[str, str]]:
     """Python's own parser takes NaN and lone surrogates: it finds the place that the strict one cannot name."""
     try:
-        document = json.loads(data)
+        document = json.loads(data, parse_int=_number)
     except RecursionError:
         _fail("$", f"nested deeper than {MAX_DEPTH}")
     except ValueError:
@@ -73,6 +73,11 @@ def _read_leniently(data: bytes, reason: str) -> tuple[Any, tuple[str, str]]:
         _fail("$", f"not JSON: {reason}")
     outside = [f for f in flaws if not f[0].startswith("$.proposal.")]
     return document, (outside or flaws)[0]
+
+
+def _number(text: str) -> int | float:
+    """An integer, or beyond 64 bits a float, as the strict parser reads it."""
+    return int(text) if len(text) < 19 else float(text)
 
 
 def _flaws(document: Any) -> list[tuple[str, str]]:

@@ -73,7 +73,7 @@ def read_proposal_document(raw: Mapping[str, Any], contract: Contract, now_ms: i
     expected = raw.get("expected")
     if expected is not None:
         _check_entries(expected, "expected")
-    evidence = raw.get("evidence") or ()
+    evidence = () if raw.get("evidence") is None else raw["evidence"]
     if not isinstance(evidence, (list, tuple)) or not all(isinstance(e, str) for e in evidence):
         raise PlanError("$.proposal.evidence", "must be a list of observation ids")
     return Proposal(
