@@ -44,7 +44,7 @@ def view(file: File) -> None:
 
 @app.command()
 def verify(file: File) -> None:
-    """Decide again from the record alone: `faithful`, or exit 1 and the claims that fail. One decision, or one a line."""
+    """Decide again from the record alone: `faithful`, or exit 1 and the claims that fail. One, or one a line."""
     from streams.commands.assure import verify_file
 
     raise typer.Exit(verify_file(file))

@@ -11,8 +11,9 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
 from xapp.model import Action
+from xapp.times import EARLIEST_MS, LATEST_MS
 
-EpochMs = Annotated[int, Field(strict=True, ge=10**11, lt=10**14, description="Unix time in ms, UTC")]
+EpochMs = Annotated[int, Field(strict=True, ge=EARLIEST_MS, lt=LATEST_MS, description="Unix time in ms, UTC")]
 """A time that is neither in seconds nor in µs: the range of `decided_at_ms` in the rules of assurance, section 1."""
 
 Text = Annotated[str, Field(strict=True, min_length=1)]

@@ -19,12 +19,10 @@ from streams.wire import MAX_BYTES, parse_object
 from xapp.contract_loading import document_errors
 from xapp.evidence.series import Key, ReportColumns, Shape, make_columns
 from xapp.model import Measurement, Report, SourceState
+from xapp.times import EARLIEST_MS, LATEST_MS, time_fault
 
 REPORT_FORMAT: Final = "wirelessops.telemetry/1"
 STATUS_FORMAT: Final = "wirelessops.source-status/1"
-EARLIEST_MS: Final = 10**11
-LATEST_MS: Final = 10**14
-"""Times of an episode lie in [10^11, 10^14) ms (rules of assurance, section 1)."""
 INT_MIN: Final = -(2**63)
 INT_MAX: Final = 2**64 - 1
 """Integers fit 64 bits, signed or unsigned."""
@@ -39,16 +37,10 @@ class Undecodable(ValueError):
 
 
 def _time(value: int) -> int:
-    if EARLIEST_MS <= value < LATEST_MS:
+    fault = time_fault(value)
+    if fault is None:
         return value
-    hint = ""
-    if 10**8 <= value < EARLIEST_MS:
-        hint = ": it looks like seconds"
-    elif LATEST_MS <= value < 10**17:
-        hint = ": it looks like microseconds"
-    elif 10**17 <= value < 10**20:
-        hint = ": it looks like nanoseconds"
-    raise PydanticCustomError("time_ms", f"Milliseconds since 1970 are required, in [10^11, 10^14){hint}")
+    raise PydanticCustomError("time_ms", "{fault}", {"fault": fault})
 
 
 TimeMs = Annotated[

@@ -16,7 +16,7 @@ README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
 LINES = [line.split("#")[0].strip() for block in BLOCKS for line in block.splitlines()]
 # What needs a broker, a recording of one, or the whole suite is run by the tests of those parts
-ELSEWHERE = ("make", ". .venv", "wirelessops run", "wirelessops record --boot", "wirelessops replay", "wirelessops verify")
+ELSEWHERE = ("make", ". .venv", *(f"wirelessops {part}" for part in ("run", "record --boot", "replay", "verify")))
 COMMANDS = [line for line in LINES if line and not line.startswith(ELSEWHERE)]
 
 

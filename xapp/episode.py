@@ -17,12 +17,11 @@ from xapp.contract import Contract, ContractError
 from xapp.contract_loading import load_contract
 from xapp.model import ORIGINS, QUALITIES, Episode, Malformed, Observation, Proposal, SourceState
 from xapp.plan import PlanError, read_proposal_document
+from xapp.times import time_fault
 
 FORMAT: Final = "wirelessops.episode/1"
 MAX_BYTES: Final = 10_000_000  # section 8: a document or line of more than 10 MB is invalid
 MAX_DEPTH: Final = 100  # section 8: nested deeper than 100 is invalid
-EARLIEST_MS: Final = 10**11  # section 1: 1973; below it, a time in seconds
-LATEST_MS: Final = 10**14  # section 1: the year 5138; from it on, a time in µs or ns
 
 _REQUIRED: Final = ("format", "episode_id", "decided_at_ms", "observations", "proposal")
 _OPTIONAL: Final = ("contract", "contract_ref", "sources", "controls")
@@ -148,8 +147,9 @@ def episode_from(
     if not isinstance(episode_id, str) or not episode_id:
         _fail("$.episode_id", "must be a non-empty string")
     now = _integer(document["decided_at_ms"], "$.decided_at_ms")
-    if not EARLIEST_MS <= now < LATEST_MS:
-        _fail("$.decided_at_ms", f"{now} is no Unix time in milliseconds ({unit_hint(now)})")
+    fault = time_fault(now)
+    if fault is not None:
+        _fail("$.decided_at_ms", fault)
     unnamed = recorded and "contract" in document and document["contract"] is None
     contract = None if unnamed else _contract(document, contracts)
     raw = document.get("proposal", {})
@@ -171,13 +171,6 @@ def episode_from(
         sources=_sources(document.get("sources", {})),
         controls=_controls(document.get("controls", [])),
     )
-
-
-def unit_hint(value: int) -> str:
-    """What a time that lies outside the range of milliseconds probably is."""
-    if value < EARLIEST_MS:
-        return "seconds?" if value >= 10**8 else "too small"
-    return "microseconds?" if value < 10**17 else "nanoseconds?"
 
 
 def read_proposal(raw: Mapping[str, Any], contract: Contract, now_ms: int) -> Proposal | Malformed:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from xapp import units
 from xapp.contract import BindingError, Contract, Field, Resolution, normalise
 from xapp.model import ACTIONS, Proposal
+from xapp.times import time_fault
 
 _REQUIRED: Final = ("proposal_id", "proposer", "created_at_ms", "control_key", "plan")
 _OPTIONAL: Final = ("intent", "deadline_ms", "contract_ref", "bindings", "expected", "evidence")
@@ -94,6 +95,9 @@ def read_proposal_document(raw: Mapping[str, Any], contract: Contract, now_ms: i
 def _time(value: Any, key: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise PlanError(f"$.proposal.{key}", "must be an integer")
+    fault = time_fault(value)
+    if fault is not None:
+        raise PlanError(f"$.proposal.{key}", fault)
     return value
 
 

@@ -20,8 +20,6 @@ from typing import Final
 
 from streams.replay.lines import table
 from streams.replay.recorded import (
-    EARLIEST_MS,
-    LATEST_MS,
     Arrival,
     ArrivalClock,
     Tally,
@@ -31,6 +29,7 @@ from streams.replay.recorded import (
 )
 from streams.replay.units import NIST_FLEXRIC, metric
 from xapp.model import Measurement, Report
+from xapp.times import EARLIEST_MS, LATEST_MS
 
 TIME: Final = "Time (UNIX ms)"
 BATCH: Final = "Batch ID (Mapping Cell with UE)"

@@ -22,9 +22,10 @@ from typing import Any, Final
 import orjson
 
 from streams.replay.lines import MAX_LINE_BYTES, open_recording, text_lines
-from streams.replay.recorded import EARLIEST_MS, LATEST_MS, Arrival, ArrivalClock, Tally, Unreadable, number
+from streams.replay.recorded import Arrival, ArrivalClock, Tally, Unreadable, number
 from streams.replay.units import RANPM, metric
 from xapp.model import Measurement, Report
+from xapp.times import EARLIEST_MS, LATEST_MS
 
 # TS 32.432, clause 4.1: type, date, begin and end of the period with their offsets from UTC.
 _FILE_NAME: Final = re.compile(r"[A-D](\d{8})\.(\d{4})([+-]\d{4})-(?:(\d{8})\.)?(\d{4})([+-]\d{4})[_.]")

@@ -13,10 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from xapp.model import Report
-
-EARLIEST_MS: Final = 10**11
-LATEST_MS: Final = 10**14
-"""Unix milliseconds that a decision may carry: [1973, 5138). Times in seconds or µs of our century fall outside."""
+from xapp.times import time_fault
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+\Z")
 _EXACT: Final = 2**53  # above it a JSON number is not exact
@@ -94,7 +91,7 @@ def unix_ms(text: str, what: str) -> int:
     value = number(text)
     if not isinstance(value, int):
         raise ValueError(f"{what}: {text.strip()[:40]!r} is no integer")
-    if EARLIEST_MS <= value < LATEST_MS:
+    fault = time_fault(value)
+    if fault is None:
         return value
-    likely = "seconds" if EARLIEST_MS <= value * 1000 < LATEST_MS else "µs or ns" if value >= LATEST_MS else "no time"
-    raise ValueError(f"{what}: {value} is not in Unix ms (by its size: {likely})")
+    raise ValueError(f"{what}: {fault}")
