@@ -59,6 +59,10 @@ class Rehearsal:
                     for draft in proposer.due(self._now):
                         self._propose(proposer.name, draft)
 
+    def document(self) -> dict[str, Any]:
+        """The counts so far (`simulators.tally.Tally.document`)."""
+        return self._scenario.tally.document()
+
     def _arrive(self, emission: Emission) -> None:
         message = emission.message
         if isinstance(message, SourceNote):
