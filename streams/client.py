@@ -18,7 +18,7 @@ from streams.topics import DEFAULT_PREFIX, partition_of, topics
 
 PROPOSAL_FORMAT: Final = "wirelessops.proposal/1"
 QUERY_FORMAT: Final = "wirelessops.query/1"
-_FETCH_WAIT_MS: Final = 5
+FETCH_WAIT_MS: Final = 5
 _STOP_S: Final = 5.0
 
 Answer = dict[str, Any]
@@ -36,8 +36,9 @@ class QueryRefused(ValueError):
 class GuardClient:
     """One proposer in one region. Use as an async context manager; safe for many concurrent calls of one event loop.
 
-    `name` goes into proposals as `proposer`; `clock` gives Unix ms. Entering raises
-    `aiokafka.errors.KafkaError` or TimeoutError where Kafka does not answer within `connect_timeout_s`.
+    `name` goes into proposals as `proposer`; `clock` gives Unix ms; `fetch_wait_ms`: how long a fetch waits at the
+    broker. Entering raises `aiokafka.errors.KafkaError` or TimeoutError where Kafka does not answer within
+    `connect_timeout_s`.
     """
 
     def __init__(
@@ -49,12 +50,14 @@ class GuardClient:
         prefix: str = DEFAULT_PREFIX,
         clock: Callable[[], int] | None = None,
         connect_timeout_s: float = 15.0,
+        fetch_wait_ms: int = FETCH_WAIT_MS,
     ) -> None:
         self.region = region
         self.name = name
         self._topics = topics(prefix)
         self._clock = clock or (lambda: time.time_ns() // 1_000_000)
         self._connect_timeout_s = connect_timeout_s
+        self._fetch_wait_ms = fetch_wait_ms
         self._bootstrap_servers = bootstrap_servers
         self._key = region.encode()
         self._partition = 0
@@ -194,7 +197,7 @@ class GuardClient:
             bootstrap_servers=self._bootstrap_servers,
             group_id=None,
             auto_offset_reset="latest",
-            fetch_max_wait_ms=_FETCH_WAIT_MS,
+            fetch_max_wait_ms=self._fetch_wait_ms,
         )
         await self._consumer.start()
         answers = [TopicPartition(topic, self._partition) for topic in (self._topics.control, self._topics.views)]

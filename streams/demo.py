@@ -37,7 +37,7 @@ _STOP_TIMEOUT_S: Final = 5.0
 _PROPOSER_TICK_S: Final = 0.05
 _GUARD_WAIT_MS: Final = 5
 _RAN_WAIT_MS: Final = 10
-_FEED_WAIT_MS: Final = 20
+_XAPP_WAIT_MS: Final = 20
 """The embedded broker lets every fetch wait so long: short for loops of 100 ms, long enough to leave the CPU idle."""
 _SHOW_EVERY_S: Final = 0.25
 _SETTLE_S: Final = 0.3
@@ -131,7 +131,9 @@ class Demo:
         stack.push_async_callback(node.stop)
         guards = []
         for proposer in scenario.proposers:
-            client = await stack.enter_async_context(GuardClient(servers, region=REGION, name=proposer.name))
+            client = await stack.enter_async_context(
+                GuardClient(servers, region=REGION, name=proposer.name, fetch_wait_ms=_XAPP_WAIT_MS)
+            )
             guards.append(WitnessedGuard(client, scenario, unix_ms))
         stop = asyncio.Event()
         stack.enter_context(self._show)
@@ -139,7 +141,7 @@ class Demo:
             asyncio.create_task(guard.run(), name="guard"),
             asyncio.create_task(node.run(), name="RAN"),
             asyncio.create_task(
-                feed(scenario.proposers, servers, node.telemetry, unix_ms, _FEED_WAIT_MS), name="telemetry of the xApps"
+                feed(scenario.proposers, servers, node.telemetry, unix_ms, _XAPP_WAIT_MS), name="telemetry of the xApps"
             ),
             asyncio.create_task(self._report(scenario, start_ms), name="view"),
         ]

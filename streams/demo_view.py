@@ -73,7 +73,7 @@ def summary(document: Mapping[str, Any]) -> str:
 
 
 class LiveShow:
-    """A table that fills, and the last refusals below it, on a terminal."""
+    """A table that fills, and the last refusals and repairs below it, on a terminal."""
 
     def __init__(self, console: Console, seconds: float, seed: int) -> None:
         self._title = f"wirelessops demo · {seconds:g} s · seed {seed}"
@@ -93,9 +93,9 @@ class LiveShow:
         self._live.update(Group(*parts))
 
     def said(self, elapsed_s: float, decision: Mapping[str, Any]) -> None:
-        if decision["action"] == "APPLY" and not decision["repairs"]:
-            return
         action = decision["action"]
+        if action == "APPLY" and not _mended(decision):
+            return
         line = Text(f"{elapsed_s:5.1f} s  ")
         line.append(f"{action:9}", style=_COLOURS[action]).append(f"{decision['control_key']}  {_reason(decision)}")
         line.truncate(max(20, self._live.console.width - 1), overflow="ellipsis")
@@ -166,7 +166,12 @@ def print_result(out: TextIO, document: Mapping[str, Any]) -> None:
     console.print(summary(document))
 
 
+def _mended(decision: Mapping[str, Any]) -> list[str]:
+    """The operators of the repairs worth telling: other names are everyday."""
+    return [name for name in dict.fromkeys(repair["operator"] for repair in decision["repairs"]) if name != "rename"]
+
+
 def _reason(decision: Mapping[str, Any]) -> str:
     if decision["action"] == "APPLY":
-        return "repaired: " + ", ".join(dict.fromkeys(repair["operator"] for repair in decision["repairs"]))
+        return "repaired: " + ", ".join(_mended(decision))
     return str(decision["explanation"])

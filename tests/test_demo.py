@@ -188,9 +188,11 @@ def test_the_live_view_tells_of_refusals_and_repairs() -> None:
     decision = {"action": "HOLD", "repairs": [], "control_key": "cell:1/slice:1/prb", "explanation": "sinr is stale"}
     with show_for(out, 20, 7, as_json=False) as show:
         show.said(1.5, decision)
-        show.said(1.6, {**decision, "action": "APPLY", "control_key": "untold"})
+        show.said(1.6, {**decision, "action": "APPLY", "control_key": "untold", "repairs": [{"operator": "rename"}]})
+        show.said(1.7, {**decision, "action": "APPLY", "repairs": [{"operator": "recompute"}]})
         show.update(1.7, Tally().document())
     assert "sinr is stale" in out.getvalue()
+    assert "repaired: recompute" in out.getvalue()
     assert "untold" not in out.getvalue()
 
 
