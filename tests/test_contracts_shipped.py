@@ -86,7 +86,7 @@ def test_a_right_answer_is_released_and_a_wrong_one_recomputed() -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(sinr=st.floats(-3, 40), proposed=st.floats(0.01, 1.9), age=st.integers(0, 600))
+@given(sinr=st.floats(-3, 40), proposed=st.floats(0.01, 1.9), age=st.integers(0, 800))
 def test_a_released_share_carries_the_rate_after_all_that_its_evidence_may_have_lost(
     sinr: float, proposed: float, age: int
 ) -> None:
@@ -94,14 +94,14 @@ def test_a_released_share_carries_the_rate_after_all_that_its_evidence_may_have_
     if decision.action == "APPLY":
         assert decision.released is not None
         share = decision.released["bandwidth"]["value"]
-        worst_db = sinr - 4.0 * 0.6  # 4 dB/s over the whole freshness limit
+        worst_db = sinr - 4.0 * 0.8  # 4 dB/s over the whole freshness limit
         assert float(rate_mbps(share, worst_db)) >= 1.0
         assert 2 * share <= 4.0
     assert decision.action in ("APPLY", "ABSTAIN")
 
 
 def test_a_share_planned_on_a_better_channel_is_recomputed_from_the_present_one() -> None:
-    optimistic = float(1.0 / rate_mbps(1.0, 20.0 - 3.1))
+    optimistic = float(1.0 / rate_mbps(1.0, 20.0 - 3.9))
     decision = decide("slicing/1", ONE, mhz(round(optimistic, 3)), single_user(10.0))
     assert decision.action == "APPLY"
     assert [r.operator for r in decision.repairs if r.field == "bandwidth"] == ["recompute"]
@@ -110,8 +110,8 @@ def test_a_share_planned_on_a_better_channel_is_recomputed_from_the_present_one(
 
 
 def test_stale_sinr_holds() -> None:
-    assert decide("slicing/1", ONE, mhz(0.5), single_user(10.0, 600)).action == "APPLY"
-    assert decide("slicing/1", ONE, mhz(0.5), single_user(10.0, 601)).action == "HOLD"
+    assert decide("slicing/1", ONE, mhz(0.5), single_user(10.0, 800)).action == "APPLY"
+    assert decide("slicing/1", ONE, mhz(0.5), single_user(10.0, 801)).action == "HOLD"
 
 
 def many_users(sinrs: dict[str, float]) -> list[Observation]:
@@ -128,7 +128,7 @@ def many_users(sinrs: dict[str, float]) -> list[Observation]:
     [
         ({"1": 2.0, "2": 4.0}, "APPLY"),
         ({"1": 2.0, "2": 7.1}, "ABSTAIN"),  # 9.1 MHz of 9
-        ({"1": 0.5, "2": 4.0}, "ABSTAIN"),  # user 1: 0.5·log2(1 + 10^0.73) = 1.34 Mbit/s of 2
+        ({"1": 0.5, "2": 4.0}, "ABSTAIN"),  # user 1: 0.5·log2(1 + 10^0.65) = 1.23 Mbit/s of 2
     ],
 )
 def test_a_plan_for_many_fits_the_slice_and_serves_each(shares: dict[str, float], action: str) -> None:
@@ -161,7 +161,7 @@ def rsrp(margins: dict[int, float]) -> list[Observation]:
         (dict.fromkeys(range(50, 700, 100), 3.0), "APPLY"),
         (dict.fromkeys(range(50, 700, 100), 2.9), "ABSTAIN"),
         ({age: 3.0 if age != 350 else 2.9 for age in range(50, 700, 100)}, "HOLD"),
-        (dict.fromkeys((50, 500, 600), 3.0), "HOLD"),
+        (dict.fromkeys((50, 600, 700), 3.0), "HOLD"),
     ],
     ids=["sustained", "too little", "a dip", "a gap"],
 )

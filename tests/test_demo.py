@@ -116,7 +116,7 @@ def test_the_slice_xapp_plans_on_the_last_number_it_saw_whatever_its_unit_or_age
     capacity = Measurement("capacity", 4.0, "MHz", subject=place)
     xapp.see(report(capacity, Measurement("min_rate", 1.0, "Mbit/s", subject=place)), T0)
     assert xapp.due(T0) == []  # no SINR yet
-    xapp.see(report(Measurement("SINR", 3.1, "dB", subject="cell:1/ue:5")), T0)
+    xapp.see(report(Measurement("SINR", 3.9, "dB", subject="cell:1/ue:5")), T0)
     (draft,) = xapp.due(T0 + 500)
     assert draft.plan == {"bandwidth": {"value": 1.0, "unit": "MHz"}}  # 0 dB after its headroom: 1 bit/s/Hz
     assert xapp.due(T0 + 600) == []

@@ -23,7 +23,7 @@ from simulators.ran.losses import Blockage, Corner
 from simulators.ran.reports import cell_id, source, user_id
 from xapp.model import SourceState
 
-WINDOW_MS: Final = 2500
+WINDOW_MS: Final = 2800
 _PITCH_MS: Final = 4200
 _LEAD_MS: Final = 1500
 _TRAIL_MS: Final = 500

@@ -10,7 +10,7 @@ from simulators.proposers.base import Draft
 from xapp.model import Report
 from xapp.radio.rate import bandwidth_mhz
 
-HEADROOM_DB: Final = 3.1
+HEADROOM_DB: Final = 3.9
 """What the xApp's author keeps for fading between report and execution."""
 _SINR_NAMES: Final = ("SINR", "L1M.RS-SINR")
 _READ: Final = {**dict.fromkeys(_SINR_NAMES, "sinr"), "capacity": "capacity", "min_rate": "min_rate"}
