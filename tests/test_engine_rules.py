@@ -132,6 +132,47 @@ def test_a_parent_that_was_retracted_takes_its_child_with_it() -> None:
     assert {"o1", "o2"} <= set(decision["blocked"])
 
 
+@pytest.mark.parametrize(
+    ("change", "action", "code"),
+    [
+        ({}, "APPLY", None),
+        ({"event_time_ms": T + 101, "ingest_time_ms": T}, "HOLD", "future"),
+        ({"quality": "incomplete"}, "HOLD", "no_value"),
+        ({"value": None}, "HOLD", "no_value"),
+        ({"source": "stranger"}, "ESCALATE", "unknown_source"),
+        ({"event_time_ms": T - 1001}, "HOLD", "stale"),
+        ({"parents": ["o1"]}, "ESCALATE", "unresolved_provenance"),
+        ({"parents": ["deeper"]}, "HOLD", "no_value"),
+    ],
+)
+def test_what_is_wrong_with_an_ancestor_that_no_field_binds_is_wrong_with_its_child(
+    change: dict[str, Any], action: str, code: str | None
+) -> None:
+    episode = clean()
+    episode["observations"][0]["parents"] = ["raw"]
+    episode["observations"].append(observation("raw", "raw_power", 1, "rt") | change)
+    episode["observations"].append(observation("deeper", "raw_power", None, "rt"))
+    decision = decide(episode)
+    assert (decision["action"], codes(decision, blocking=True)) == (action, [code] if code else [])
+
+
+def test_an_ancestor_that_a_field_binds_must_pass_that_fields_own_checks() -> None:
+    episode = clean()
+    episode["observations"][0]["parents"] = ["o4"]
+    assert decide(episode)["action"] == "APPLY"
+    episode["observations"][3] |= {"event_time_ms": T - 900, "value": -1}
+    decision = decide(episode)
+    assert codes(decision, blocking=True) == ["out_of_range", "out_of_range"], "the field's own, and its child's"
+    assert {"o1", "o4"} <= set(decision["blocked"])
+
+
+def test_authority_ends_with_the_ancestors_too() -> None:
+    episode = clean()
+    episode["observations"][0]["parents"] = ["raw"]
+    episode["observations"].append(observation("raw", "raw_power", 1, "rt", age_ms=700))
+    assert decide(episode)["valid_until_ms"] == T - 700 + 1000
+
+
 def test_a_long_line_of_ancestors_is_no_error_and_its_oldest_counts() -> None:
     episode = clean()
     line = [
@@ -172,6 +213,7 @@ OUTAGE = {"status": "outage", "retryable": True, "retry_after_ms": 200, "retries
         ({"retryable": False}, "ABSTAIN"),
         ({"retries_left": 0}, "ABSTAIN"),
         ({"retry_after_ms": None}, "ABSTAIN"),
+        ({"retry_after_ms": 0}, "RETRY"),
         ({"retry_after_ms": 2000}, "RETRY"),
         ({"retry_after_ms": 2001}, "ABSTAIN"),
     ],
@@ -281,6 +323,17 @@ def test_a_claim_of_a_derived_field_is_recomputed_and_never_an_input() -> None:
     decision = decide(episode)
     assert decision["action"] == "APPLY"
     assert decision["released"]["rate"]["value"] == pytest.approx(10 * 3.4594316, rel=1e-6)  # log2(1 + 10)
+
+
+def test_nothing_is_recomputed_from_an_input_that_is_itself_refused() -> None:
+    episode = clean()
+    episode["contract"]["fields"]["bandwidth"]["repairable"] = False
+    episode["proposal"]["plan"] = {
+        "bandwidth": {"value": 15, "unit": "MHz"}, "rate": {"value": 9999, "unit": "Mbit/s"},
+    }  # fmt: skip
+    decision = decide(episode)
+    assert operators(decision) == []
+    assert codes(decision, blocking=True) == ["plan_mismatch"]
 
 
 def test_an_observed_field_restated_in_the_plan_must_agree_with_its_support() -> None:
