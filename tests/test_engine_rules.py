@@ -77,6 +77,13 @@ def test_what_can_be_repaired_is_and_says_how(change: dict[str, Any], operator: 
     assert decision["used"]["cqi"] == ["o1"]
 
 
+def test_the_bounds_of_a_domain_belong_to_it() -> None:
+    for value, action in ((0, "ABSTAIN"), (15, "APPLY"), (-0.1, "HOLD"), (15.1, "HOLD")):
+        episode = clean()
+        episode["observations"][0]["value"] = value
+        assert decide(episode)["action"] == action, "cqi 0 is a valid value, with which the rate is too low"
+
+
 def test_an_older_good_value_does_not_stand_in_for_a_newer_bad_head() -> None:
     episode = clean()
     episode["observations"].append(observation("o9", "cqi", None, "rt", age_ms=50))
@@ -118,6 +125,17 @@ def test_a_higher_version_on_an_older_event_blocks_where_it_differs_and_is_noted
         decision = decide(episode)
         assert decision["action"] == action
         assert codes(decision) == ["out_of_order"]
+
+
+def test_an_agreeing_regression_is_resolved_even_where_another_blocks() -> None:
+    episode = clean()
+    episode["observations"][0]["version"] = 7
+    episode["observations"] += [
+        observation("o8", "cqi", 10, "rt", age_ms=200, version=8),
+        observation("o9", "cqi", 3, "rt", age_ms=300, version=9),
+    ]
+    found = {v["observations"][-1]: (v["resolved"], v["blocking"]) for v in decide(episode)["violations"]}
+    assert found == {"o8": (True, False), "o9": (False, True)}
 
 
 def test_a_parent_that_was_retracted_takes_its_child_with_it() -> None:
@@ -298,6 +316,15 @@ def test_a_recomputation_that_would_satisfy_fewer_constraints_is_rejected() -> N
     episode["proposal"]["plan"]["bandwidth"]["value"] = 12
     decision = decide(episode)
     assert decision["action"] == "ABSTAIN"
+    assert operators(decision) == []
+    assert codes(decision, blocking=True) == ["plan_mismatch"]
+
+
+def test_the_verifier_counts_constraints_on_derived_fields_too() -> None:
+    episode = clean()
+    episode["observations"][3]["value"] = 40  # the proposer's 12 MHz give 41.5 Mbit/s, the recomputed 10 only 34.6
+    episode["proposal"]["plan"]["bandwidth"]["value"] = 12
+    decision = decide(episode)
     assert operators(decision) == []
     assert codes(decision, blocking=True) == ["plan_mismatch"]
 
@@ -487,6 +514,29 @@ def test_a_margin_that_held_all_through_the_window_is_applied_until_the_next_sam
 def test_a_dip_a_gap_and_a_window_still_filling_hold(margins: dict[int, float], action: str, code: str) -> None:
     decision = decide(handover(margins))
     assert (decision["action"], codes(decision, blocking=True)) == (action, [code])
+
+
+def test_a_derived_field_is_followed_through_the_window() -> None:
+    for dip, action in ((4.0, "APPLY"), (2.0, "HOLD")):
+        episode = handover({350: 3, 250: dip, 100: 3})
+        episode["contract"]["fields"]["margin"] = {"kind": "derived", "unit": "dB", "expr": "target - serving"}
+        episode["contract"]["fields"]["unrelated"] = {"kind": "derived", "expr": "1 / (serving - serving + 1)"}
+        episode["contract"]["constraints"][0]["expr"] = "margin >= 3"
+        assert decide(episode)["action"] == action
+
+
+def test_a_window_over_many_members_holds_for_all_of_them() -> None:
+    for dip, action in ((4.0, "APPLY"), (2.0, "HOLD")):
+        episode = handover({350: 3, 250: 4, 100: 3})
+        for field in episode["contract"]["fields"].values():
+            field["subject"] = "ue:{ue}"
+        second = handover({340: 3, 240: dip, 110: 3})["observations"]
+        for ue, seen in (("7", episode["observations"]), ("8", second)):
+            for o in seen:
+                o |= {"id": f"{ue}-{o['id']}", "subject": f"ue:{ue}"}
+        episode["observations"] += second
+        episode["proposal"]["bindings"] = {"ue": ["7", "8"]}
+        assert decide(episode)["action"] == action
 
 
 def test_a_bad_sample_inside_the_window_is_a_gap_and_not_skipped() -> None:
