@@ -84,6 +84,7 @@ def _newer(one: Observation, other: Observation) -> bool:
 def _ancestry(root: Observation, arrived: dict[str, Observation]) -> Ancestry:
     oldest = root
     memory = root.origin == "memory"
+    broken: str | None = None
     done: dict[str, None] = {}
     open_ids = {root.id}
     stack = [(root, iter(root.parents))]
@@ -94,7 +95,8 @@ def _ancestry(root: Observation, arrived: dict[str, Observation]) -> Ancestry:
                 continue
             parent = arrived.get(parent_id)
             if parent is None or parent_id in open_ids:
-                return Ancestry(tuple(done), oldest.event_time_ms, oldest.id, parent_id, memory)
+                broken = parent_id if broken is None else broken
+                continue
             memory = memory or parent.origin == "memory"
             if parent.event_time_ms < oldest.event_time_ms:
                 oldest = parent
@@ -106,4 +108,4 @@ def _ancestry(root: Observation, arrived: dict[str, Observation]) -> Ancestry:
             open_ids.discard(current.id)
             if current is not root:
                 done[current.id] = None
-    return Ancestry(tuple(done), oldest.event_time_ms, oldest.id, None, memory)
+    return Ancestry(tuple(done), oldest.event_time_ms, oldest.id, broken, memory)
