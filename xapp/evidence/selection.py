@@ -2,10 +2,11 @@
 
 For every member of a resolution (an observed field at one subject) and every source that sent something for it:
 
-- the newest event-time group that is not above t + skew, back to the first that holds something other than memory;
+- the newest event-time group that is not above t + skew, and where all of it is memory, those before it down to one
+  that is not (older memory is never recalled);
 - those above t + skew, which are at fault themselves (the newest of them, up to a bound: they all say the same);
 - for a field under a windowed constraint, everything back to the head as of the start of the window;
-- within the field's limit, older groups with a higher version than the head's, and memory.
+- within the field's limit, older groups with a higher version than the head's.
 
 Then all ancestors, with what may have replaced an ancestor at its own event time; and, for a field to which none of
 its sources sent anything, what those sources sent under names that nobody knows.
@@ -19,6 +20,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from xapp.evidence.series import SLOT_MASK, Series
+from xapp.model import Observation
 
 if TYPE_CHECKING:
     from xapp.contract import Member, Resolution
@@ -55,39 +57,36 @@ class _Selection:
         return self.chosen
 
     def _take(self, member: Member, series: list[Series]) -> bool:
-        """Choose what counts for one member from the series of one source. False where nothing had arrived."""
+        """Choose what counts for one member from the series of one source. False where only memory had arrived."""
         cut = self.t_ms + self.resolution.max_clock_skew_ms
         oldest_fresh = self.t_ms - member.freshness_ms
         window = self.resolution.windows.get(member.field.name)
         window_start = None if window is None else self.t_ms - window
-        has_memory = any(s.memory for s in series)
         head_version: int | None = None
         head_found = False
         future = 0
-        taken = False
+        measured = False
         for time, slots in self._groups(series):
             if time > cut:
                 if future < FUTURE_LIMIT:
                     self.chosen.update(slots)
-                    taken = True
-                future += len(slots)
+                live = sum(not self._is_memory(slot) for slot in slots)
+                future += live
+                measured = measured or live > 0
                 continue
             needed = not head_found or window_start is not None
-            if not needed and (time < oldest_fresh or (head_version is None and not has_memory)):
+            if not needed and (time < oldest_fresh or head_version is None):
                 break
             versions = [v for v in map(self._version, slots) if v is not None]
             if needed or (head_version is not None and max(versions, default=head_version) > head_version):
                 self.chosen.update(slots)
-                taken = True
-            elif has_memory and time >= oldest_fresh:
-                self.chosen.update(slot for slot in slots if self._is_memory(slot))
             if needed and not all(map(self._is_memory, slots)):
                 if not head_found:
                     head_version = min(versions, default=None)
                 head_found = True
                 if window_start is not None and time <= window_start:
                     window_start = None
-        return taken
+        return measured or head_found
 
     def _groups(self, series: list[Series]) -> Iterator[tuple[int, list[int]]]:
         """(event time, its slots that had arrived), newest first."""
@@ -112,7 +111,7 @@ class _Selection:
         """Whether an observation is memory or descends from one, through ancestors that had arrived."""
         stored = self.store.stored(slot)
         if stored.columns.parents is None:
-            return stored.columns.shape.keys[slot & SLOT_MASK].origin == "memory"
+            return self._origin(slot) == "memory"
         if slot not in self.remembered:
             lineage = {slot}
             ahead = [slot]
@@ -120,9 +119,7 @@ class _Selection:
                 fresh = set(self._parents(ahead.pop())) - lineage
                 lineage |= fresh
                 ahead.extend(fresh)
-            self.remembered[slot] = any(
-                self.store.stored(s).columns.shape.keys[s & SLOT_MASK].origin == "memory" for s in lineage
-            )
+            self.remembered[slot] = any(self._origin(one) == "memory" for one in lineage)
         return self.remembered[slot]
 
     def _take_ancestors(self) -> None:
@@ -147,11 +144,36 @@ class _Selection:
                                 yield rival
 
     def _take_unknown(self, member: Member) -> None:
-        """The newest observation of each name that nobody knows, from the member's sources, about its subject."""
+        """From each of the member's sources, the newest of a name that nobody knows: about its subject, else any."""
         for source in member.sources:
-            for name, subjects in self.store.unknown_names(source).items():
-                series = subjects.get(member.subject)
-                if series is not None and name not in self.resolution.known_names:
-                    for _, slots in self._groups([series]):
-                        self.chosen.update(slots)
-                        break
+            strange = [
+                subjects
+                for name, subjects in self.store.unknown_names(source).items()
+                if name not in self.resolution.known_names
+            ]
+            own = [
+                self._take_newest(subjects[member.subject]) for subjects in strange if member.subject in subjects
+            ]  # every one of them
+            if not any(own):  # then the first there is
+                any(self._take_newest(series) for subjects in strange for series in subjects.values())
+
+    def _take_newest(self, series: list[Series]) -> bool:
+        """Choose the newest group that a source sent itself, of what had arrived. False where there is none."""
+        for _, slots in self._groups(series):
+            sent = [slot for slot in slots if self._origin(slot) != "memory"]
+            if sent:
+                self.chosen.update(sent)
+                return True
+        return False
+
+    def _origin(self, slot: int) -> str:
+        return self.store.stored(slot).columns.shape.keys[slot & SLOT_MASK].origin
+
+
+def head_of(group: list[Observation]) -> Observation:
+    """The observation that counts among those of one source at one event time (section 3)."""
+    if all(o.version is not None for o in group):
+        newest = max(o.version or 0 for o in group)
+        group = [o for o in group if o.version == newest]
+    latest = max(o.ingest_time_ms for o in group)
+    return min((o for o in group if o.ingest_time_ms == latest), key=lambda o: o.id)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from xapp.contract import normalise
 from xapp.evidence.identity import Contradiction, Identities
-from xapp.evidence.selection import select
+from xapp.evidence.selection import head_of, select
 from xapp.evidence.series import SLOT_BITS, SLOT_MASK, ReportColumns, Series, Shape, StoredReport, columns_of, key_of
 from xapp.evidence.sources import SourceHistory
 from xapp.metrics import KNOWN_NAMES
@@ -73,7 +73,7 @@ class EvidenceStore:
         self._reports = self._ids.reports
         self._queue: deque[StoredReport] = deque()  # reports whose time is not up, in order of arrival
         self._index: dict[tuple[str | None, str], dict[Lane, Series]] = {}
-        self._unknown: dict[str, dict[str, dict[str | None, Series]]] = {}  # source → unregistered name → subject
+        self._unknown: dict[str, dict[str, dict[str | None, list[Series]]]] = {}  # source → unregistered name → subject
         self._series_count = 0
         self._shapes: dict[tuple[str, tuple[object, ...]], Shape] = {}
         self._bound: dict[Shape, tuple[Series, ...]] = {}
@@ -148,7 +148,7 @@ class EvidenceStore:
                 if self.stored(slot).ingest_time_ms <= ingest_time_ms:
                     group.append(self.observation(slot))
             if group:
-                heads.append(_head(group))
+                heads.append(head_of(group))
         return tuple(heads)
 
     def history(self, subject: str | None, name: str, source: str) -> tuple[Observation, ...]:
@@ -163,8 +163,8 @@ class EvidenceStore:
         """The series of one subject and normalised name, by source and lane."""
         return self._index.get((subject, name), {})
 
-    def unknown_names(self, source: str) -> Mapping[str, Mapping[str | None, Series]]:
-        """What a source sent under names that the registry does not know: normalised name → subject → series."""
+    def unknown_names(self, source: str) -> Mapping[str, Mapping[str | None, list[Series]]]:
+        """What a source sent under names that the registry does not know: normalised name → subject → its lanes."""
         return self._unknown.get(source, {})
 
     def stored(self, slot: int) -> StoredReport:
@@ -219,8 +219,8 @@ class EvidenceStore:
         if series is None:
             series = lanes[source, memory] = Series(subject, name, source, memory, self.history_count)
             self._series_count += 1
-            if name not in self._known_names and not memory:
-                self._unknown.setdefault(source, {}).setdefault(name, {})[subject] = series
+            if name not in self._known_names:
+                self._unknown.setdefault(source, {}).setdefault(name, {}).setdefault(subject, []).append(series)
         return series
 
     def _is_memory(self, observation_id: str) -> bool:
@@ -329,17 +329,19 @@ class EvidenceStore:
             del lanes[series.source, series.memory]
             if not lanes:
                 del self._index[series.subject, series.name]
-            subjects = self._unknown.get(series.source, {}).get(series.name, {})
-            if subjects.get(series.subject) is series:
-                del subjects[series.subject]
+            self._forget_unknown(series)
             self._series_count -= 1
         self._bound.clear()
 
-
-def _head(group: list[Observation]) -> Observation:
-    """The observation that counts among those of one source at one event time (section 3)."""
-    if all(o.version is not None for o in group):
-        newest = max(o.version or 0 for o in group)
-        group = [o for o in group if o.version == newest]
-    latest = max(o.ingest_time_ms for o in group)
-    return min((o for o in group if o.ingest_time_ms == latest), key=lambda o: o.id)
+    def _forget_unknown(self, series: Series) -> None:
+        names = self._unknown.get(series.source, {})
+        subjects = names.get(series.name, {})
+        lanes = subjects.get(series.subject, [])
+        if series in lanes:
+            lanes.remove(series)
+            if not lanes:
+                del subjects[series.subject]
+            if not subjects:
+                del names[series.name]
+            if not names:
+                del self._unknown[series.source]
