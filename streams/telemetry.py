@@ -9,23 +9,39 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final
 
 import orjson
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, ValidationError
-from pydantic_core import PydanticCustomError
+from pydantic import ValidationError
 
+from streams.telemetry_messages import (
+    REPORT_FORMAT,
+    STATUS_FORMAT,
+    MeasurementMessage,
+    ReportHeader,
+    ReportMessage,
+    StatusMessage,
+    faults,
+    wire_schemas,
+)
 from streams.wire import MAX_BYTES, parse_object
-from xapp.contract_loading import document_errors
 from xapp.evidence.series import Key, ReportColumns, Shape, make_columns
 from xapp.model import Measurement, Report, SourceState
-from xapp.times import EARLIEST_MS, LATEST_MS, time_fault
+from xapp.times import EARLIEST_MS, LATEST_MS
 
-REPORT_FORMAT: Final = "wirelessops.telemetry/1"
-STATUS_FORMAT: Final = "wirelessops.source-status/1"
-INT_MIN: Final = -(2**63)
-INT_MAX: Final = 2**64 - 1
-"""Integers fit 64 bits, signed or unsigned."""
+__all__ = [
+    "REPORT_FORMAT",
+    "STATUS_FORMAT",
+    "Decoded",
+    "Decoder",
+    "SourceStatus",
+    "Undecodable",
+    "decode",
+    "encode_report",
+    "encode_status",
+    "wire_schemas",
+]
+
 _SHAPE_LIMIT: Final = 100_000
 """Measurements of remembered shapes, all together (some 20 MB)."""
 _VALUE_TYPES: Final = frozenset((float, int, str, bool, type(None)))
@@ -34,87 +50,6 @@ _MISSING: Final = object()
 
 class Undecodable(ValueError):
     """A telemetry message that cannot be read: a dead letter. The text has the JSON path and the reason."""
-
-
-def _time(value: int) -> int:
-    fault = time_fault(value)
-    if fault is None:
-        return value
-    raise PydanticCustomError("time_ms", "{fault}", {"fault": fault})
-
-
-TimeMs = Annotated[
-    StrictInt,
-    AfterValidator(_time),
-    Field(json_schema_extra={"minimum": EARLIEST_MS, "exclusiveMaximum": LATEST_MS}),
-]
-Integer = Annotated[StrictInt, Field(ge=INT_MIN, le=INT_MAX)]
-Count = Annotated[StrictInt, Field(ge=0, le=INT_MAX)]
-Text = Annotated[str, Field(strict=True)]
-Name = Annotated[str, Field(strict=True, min_length=1)]
-Value = Annotated[
-    StrictBool | Integer | Annotated[StrictFloat, Field(allow_inf_nan=False)] | Text | None,
-    Field(union_mode="left_to_right"),
-]
-QualityName = Literal["good", "suspect", "no_value", "incomplete"]
-OriginName = Literal["live", "memory", "operator"]
-
-
-class MeasurementMessage(BaseModel):
-    """One metric of a report. What is null or absent, of subject to schema, is the report's own."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", title="Measurement")
-
-    name: Name = Field(description="the field's name as the source exposes it")
-    value: Value = Field(description="null where there is none; integers fit 64 bits")
-    unit: Text | None = Field(default=None, description="as exposed; null: the source gave none")
-    subject: Name | None = None
-    quality: QualityName | None = None
-    event_time_ms: TimeMs | None = None
-    schema_: Text | None = Field(default=None, alias="schema")
-    id: Name | None = Field(default=None, description='null: "{report_id}#{index}"')
-    parents: list[Name] = Field(default=[], description="ids of the observations it was computed from")
-    origin: OriginName = "live"
-
-
-class ReportHeader(BaseModel):
-    """All of a report but its measurements."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    format: Literal["wirelessops.telemetry/1"]
-    report_id: Name = Field(description="unique; the idempotency key together with the source")
-    source: Name
-    event_time_ms: TimeMs = Field(description="Unix time in ms, UTC, of the measurement (of a window: its end)")
-    version: Integer | None = Field(default=None, description="the source's state version")
-    schema_: Text | None = Field(default=None, alias="schema")
-    subject: Name | None = Field(default=None, description="what it is about, e.g. cell:12/ue:7")
-    quality: QualityName = "good"
-    period_ms: Annotated[StrictInt, Field(gt=0, lt=LATEST_MS)] | None = Field(
-        default=None, description="reporting period that the source declares; three silent ones count as an outage"
-    )
-
-
-class ReportMessage(ReportHeader):
-    """One report of one source at one event time."""
-
-    model_config = ConfigDict(title="wirelessops.telemetry/1")
-
-    measurements: list[MeasurementMessage]
-
-
-class StatusMessage(BaseModel):
-    """What a source says of itself."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", title="wirelessops.source-status/1")
-
-    format: Literal["wirelessops.source-status/1"]
-    source: Name
-    status: Literal["up", "outage"]
-    event_time_ms: TimeMs
-    retryable: StrictBool = False
-    retry_after_ms: Count | None = Field(default=None, description="null: no finite back-off is known")
-    retries_left: Count = 0
 
 
 _REPORT_KEYS: Final = frozenset(f.alias or n for n, f in ReportMessage.model_fields.items())
@@ -232,9 +167,8 @@ class Decoder:
             if kind == STATUS_FORMAT:
                 return _decode_status(document)
         except ValidationError as error:
-            faults = [f"{path}: {reason}" for path, reason in document_errors(error)]
-            more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-            raise Undecodable(faults[0] + more) from error
+            (path, reason), *others = faults(error).items()
+            raise Undecodable(f"{path}: {reason}" + (f" (and {len(others)} more)" if others else "")) from error
         raise Undecodable(f"$.format: {REPORT_FORMAT!r} or {STATUS_FORMAT!r} is required")
 
     def _decode_report(self, document: dict[str, Any], value: bytes) -> Decoded:
@@ -369,8 +303,3 @@ def encode_status(status: SourceStatus) -> bytes:
             "event_time_ms": status.event_time_ms,
         }
     )
-
-
-def wire_schemas() -> dict[str, dict[str, Any]]:
-    """Format → JSON Schema of the messages of this topic."""
-    return {REPORT_FORMAT: ReportMessage.model_json_schema(), STATUS_FORMAT: StatusMessage.model_json_schema()}
