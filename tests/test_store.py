@@ -133,6 +133,12 @@ def test_a_repeated_id_with_other_content_is_refused_and_changes_nothing(other: 
     assert (len(store), store.duplicates) == (1, 0)
 
 
+def test_an_id_spelled_out_as_it_would_derive_changes_nothing() -> None:
+    store = EvidenceStore()
+    store.append(report("r1", cqi(1), cqi(2)), T)
+    assert store.append(report("r1", cqi(1), cqi(2, id="r1#1")), T).duplicate
+
+
 def test_a_single_observation_may_be_repeated_but_not_contradicted() -> None:
     store = EvidenceStore()
     store.append(report("r1", cqi(1, id="a")), T)
@@ -264,11 +270,12 @@ def test_memory_does_not_push_out_the_newest_measurement() -> None:
     assert 1 in values(store)
 
 
-def test_what_is_held_stays_bounded_however_long_the_stream() -> None:
+@pytest.mark.parametrize("every", [3, 10**6], ids=["late ones for ever", "in order"])
+def test_what_is_held_stays_bounded_however_long_the_stream(every: int) -> None:
     store = EvidenceStore(history_ms=1000, history_count=50)
     largest = 0
     for n in range(3000):
-        event = n - 10**6 if n % 3 == 0 else n * 100  # every third is about the distant past, for ever
+        event = n - 10**6 if n % every == 0 else n * 100  # the first kind is about the distant past
         store.append(report(f"r{n}", cqi(n, id=f"o{n}"), Measurement("users", n), event=event), T + n * 100)
         series = store.lanes(None, "cqi")["rt", False]
         largest = max(largest, len(series.slots))
@@ -396,9 +403,10 @@ def test_a_silence_outlasts_the_history() -> None:
     assert store.sources(T + 10**6)["rt"].retry_after_ms == 100
 
 
-def test_a_declared_period_outlasts_the_history() -> None:
+@pytest.mark.parametrize("reports", range(1, 40))
+def test_a_declared_period_outlasts_the_history(reports: int) -> None:
     store = EvidenceStore(history_ms=1000)
-    for n in range(100):
+    for n in range(reports):
         store.append(report(f"r{n}", cqi(), event=n, period_ms=100), T + n)
     store.append(report("last", cqi(), event=10**6), T + 10**6)
     assert store.sources(T + 10**6 + 300) == {}

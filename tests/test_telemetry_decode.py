@@ -35,6 +35,8 @@ REPORT: dict[str, Any] = {
         {"name": "state", "value": "open", "quality": "suspect"},
     ],
 }
+OWN: dict[str, Any] = copy.deepcopy(REPORT)  # the same shape, with what a measurement may have of its own
+OWN["measurements"][0] |= {"event_time_ms": T - 3, "id": "x", "parents": ["y"]}
 STATUS: dict[str, Any] = {
     "format": "wirelessops.source-status/1",
     "source": "rt:north",
@@ -102,6 +104,17 @@ def test_a_status_is_read() -> None:
     assert Decoder().decode(orjson.dumps(short)).message == SourceStatus("rt:north", SourceState("up"), T)
 
 
+@pytest.mark.parametrize(
+    ("key", "value"), [("source", "e2:gnb-2"), ("subject", "cell:2"), ("quality", "suspect"), ("schema", None)]
+)
+def test_what_a_header_says_reaches_every_measurement(key: str, value: Any) -> None:
+    other = REPORT | {key: value, "report_id": "r2"}
+    decoder = decoder_that_knows(REPORT)
+    read = columns(decoder.decode(orjson.dumps(other))).report()
+    assert read == columns(Decoder().decode(orjson.dumps(other))).report()
+    assert read != columns(decoder.decode(orjson.dumps(REPORT | {"report_id": "r2"}))).report()
+
+
 def test_unknown_keys_are_ignored_and_counted() -> None:
     more = copy.deepcopy(REPORT) | {"vendor": {"x": [1]}, "note": 1}
     more["measurements"][1]["label"] = "a"
@@ -113,7 +126,7 @@ def test_unknown_keys_are_ignored_and_counted() -> None:
     assert Decoder().decode(orjson.dumps(STATUS | {"vendor": 1})).unknown_keys == 1
 
 
-@pytest.mark.parametrize("known", [(), (REPORT,)], ids=["first", "known shape"])
+@pytest.mark.parametrize("known", [(), (REPORT,), (OWN,)], ids=["first", "known shape", "known with times of its own"])
 @pytest.mark.parametrize(
     ("path", "value", "place", "reason"),
     [
@@ -147,6 +160,10 @@ def test_unknown_keys_are_ignored_and_counted() -> None:
         (("measurements", 1, "id"), "", "$.measurements[1].id", "at least 1"),
         (("measurements", 1, "parents"), None, "$.measurements[1].parents", "list"),
         (("measurements", 1, "parents"), ["a", 1], "$.measurements[1].parents[1]", "string"),
+        (("measurements", 1, "parents"), ["a", ""], "$.measurements[1].parents[1]", "at least 1"),
+        (("measurements", 1, "parents"), "ab", "$.measurements[1].parents", "list"),
+        (("measurements", 1, "id"), 1, "$.measurements[1].id", "string"),
+        (("measurements", 1, "event_time_ms"), float(T), "$.measurements[1].event_time_ms", "integer"),
         (("measurements", 1, "event_time_ms"), 17, "$.measurements[1].event_time_ms", "milliseconds"),
         (("measurements", 1, "origin"), "rumour", "$.measurements[1].origin", "live"),
         (("measurements", 1, "quality"), True, "$.measurements[1].quality", "good"),
@@ -239,15 +256,18 @@ PLACES: list[tuple[str | int, ...]] = [
 
 @settings(max_examples=600, deadline=None)
 @given(
+    st.sampled_from([REPORT, OWN]),
     st.lists(st.tuples(st.sampled_from(PLACES), ODD), max_size=3),
     st.lists(st.tuples(st.sampled_from(PLACES), ODD), max_size=3),
 )
 def test_a_decoder_with_memory_decodes_as_one_without(
-    first: list[tuple[tuple[str | int, ...], Any]], second: list[tuple[tuple[str | int, ...], Any]]
+    start: dict[str, Any],
+    first: list[tuple[tuple[str | int, ...], Any]],
+    second: list[tuple[tuple[str | int, ...], Any]],
 ) -> None:
     values = []
     for changes in ([], first, second):
-        document = copy.deepcopy(REPORT)
+        document = copy.deepcopy(start)
         for path, value in sorted(changes, key=lambda change: -len(change[0])):
             document = json.loads(changed(document, path, value))
         values.append(json.dumps(document).encode())
@@ -326,12 +346,10 @@ def test_an_encoded_status_is_decoded_again() -> None:
 
 
 def test_reports_of_a_known_shape_do_not_go_through_the_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = copy.deepcopy(REPORT)
-    own["measurements"][0] |= {"event_time_ms": T - 3, "id": "x", "parents": ["y"]}
-    again = copy.deepcopy(own) | {"report_id": "r2", "event_time_ms": T + 100}
+    again = copy.deepcopy(OWN) | {"report_id": "r2", "event_time_ms": T + 100}
     again["measurements"][0] |= {"value": None, "event_time_ms": T + 97, "id": "z", "parents": []}
     expected = columns(Decoder().decode(orjson.dumps(again))).report()
-    decoder = decoder_that_knows(own)
+    decoder = decoder_that_knows(OWN)
 
     def slow(*_: Any, **__: Any) -> Any:
         raise AssertionError("the slow way was taken")
