@@ -167,10 +167,9 @@ def _valid_until(account: Account) -> int:
         if state.support is None or not member.field.critical:
             continue
         limits.append(min(state.support.effective_ms, now) + member.freshness_ms)
-        for ancestor_id in account.ledger.ancestry(state.support.observation).ids:
-            ancestor = account.ledger.arrived[ancestor_id]
-            oldest = min(account.ledger.ancestry(ancestor).oldest_ms, now)
-            limits += [oldest + m.freshness_ms for m in account.resolution.members_of(ancestor)]
+        for ancestor in account.ledger.ancestors(state.support.observation):
+            for bound in account.resolution.members_of(ancestor):
+                limits.append(min(account.ledger.ancestry(ancestor).oldest_ms, now) + bound.freshness_ms)
     limits += [window.until_ms for window in account.windows.values()]
     return min(limits)
 

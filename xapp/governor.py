@@ -100,7 +100,7 @@ def independent_risks(filings: Mapping[str, Filing], ledger: Ledger) -> tuple[st
 def _lineage(filing: Filing, ledger: Ledger) -> frozenset[str]:
     found = set(filing.observations)
     for observation_id in filing.observations:
-        found.update(ledger.ancestry(ledger.arrived[observation_id]).ids)
+        found.update(ancestor.id for ancestor in ledger.ancestors(ledger.arrived[observation_id]))
     return frozenset(found)
 
 

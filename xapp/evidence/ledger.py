@@ -11,14 +11,13 @@ from xapp.model import Observation
 
 
 class Ancestry(NamedTuple):
-    """All ancestors of an observation.
+    """What an observation inherits.
 
-    `ids`: each after its own parents; `oldest_ms`, `oldest`: the effective event time and whose it is (own or an
-    ancestor's); `broken`: the id that the ledger does not hold or that closes a cycle, None where there is none;
-    `memory`: whether it or an ancestor is of origin memory.
+    `oldest_ms`, `oldest`: the effective event time and whose it is (own or an ancestor's); `broken`: the id that the
+    ledger does not hold or that closes a cycle, None where there is none; `memory`: whether it or a held ancestor is of
+    origin memory.
     """
 
-    ids: tuple[str, ...]
     oldest_ms: int
     oldest: str
     broken: str | None
@@ -39,13 +38,38 @@ class Ledger:
     ancestries: dict[str, Ancestry]
 
     def ancestry(self, observation: Observation) -> Ancestry:
-        """Ancestors of `observation`; linear in their number, whatever their depth."""
+        """What `observation` inherits: each edge between observations is followed once, whatever their depth."""
         if not observation.parents:
-            return Ancestry((), observation.event_time_ms, observation.id, None, observation.origin == "memory")
+            return Ancestry(observation.event_time_ms, observation.id, None, observation.origin == "memory")
         found = self.ancestries.get(observation.id)
         if found is None:
-            found = self.ancestries[observation.id] = _ancestry(observation, self.arrived)
+            for one in _lineage(observation, self.arrived):
+                if one.id not in self.ancestries:
+                    self.ancestries[one.id] = self._inherited(one)
+            found = self.ancestries[observation.id]
         return found
+
+    def ancestors(self, observation: Observation) -> tuple[Observation, ...]:
+        """All held ancestors, each after its own parents (but where they close a cycle)."""
+        return _lineage(observation, self.arrived)[:-1] if observation.parents else ()
+
+    def _inherited(self, observation: Observation) -> Ancestry:
+        oldest_ms, oldest = observation.event_time_ms, observation.id
+        broken: str | None = None
+        memory = observation.origin == "memory"
+        for parent_id in observation.parents:
+            parent = self.arrived.get(parent_id)
+            passed = self.ancestries.get(parent_id) if parent is None or parent.parents else self.ancestry(parent)
+            if passed is None:  # not held, or not finished yet: it closes a cycle
+                broken = parent_id if broken is None else broken
+                continue
+            if passed.oldest_ms < oldest_ms:
+                oldest_ms, oldest = passed.oldest_ms, passed.oldest
+            broken = passed.broken if broken is None else broken
+            memory = memory or passed.memory
+        if broken is not None and not memory:
+            memory = any(o.origin == "memory" for o in _lineage(observation, self.arrived))
+        return Ancestry(oldest_ms, oldest, broken, memory)
 
 
 def build_ledger(observations: Iterable[Observation], resolution: Resolution, now_ms: int) -> Ledger:
@@ -81,31 +105,20 @@ def _newer(one: Observation, other: Observation) -> bool:
     return (-one.event_time_ms, one.id) < (-other.event_time_ms, other.id)
 
 
-def _ancestry(root: Observation, arrived: dict[str, Observation]) -> Ancestry:
-    oldest = root
-    memory = root.origin == "memory"
-    broken: str | None = None
-    done: dict[str, None] = {}
-    open_ids = {root.id}
+def _lineage(root: Observation, arrived: dict[str, Observation]) -> tuple[Observation, ...]:
+    """Every held ancestor of `root` and then itself, each after its own parents."""
+    done: dict[str, Observation] = {}
+    seen = {root.id}
     stack = [(root, iter(root.parents))]
     while stack:
         current, parents = stack[-1]
         for parent_id in parents:
-            if parent_id in done:
-                continue
             parent = arrived.get(parent_id)
-            if parent is None or parent_id in open_ids:
-                broken = parent_id if broken is None else broken
-                continue
-            memory = memory or parent.origin == "memory"
-            if parent.event_time_ms < oldest.event_time_ms:
-                oldest = parent
-            open_ids.add(parent_id)
-            stack.append((parent, iter(parent.parents)))
-            break
+            if parent is not None and parent_id not in seen:
+                seen.add(parent_id)
+                stack.append((parent, iter(parent.parents)))
+                break
         else:
             stack.pop()
-            open_ids.discard(current.id)
-            if current is not root:
-                done[current.id] = None
-    return Ancestry(tuple(done), oldest.event_time_ms, oldest.id, broken, memory)
+            done[current.id] = current
+    return tuple(done.values())

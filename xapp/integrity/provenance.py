@@ -50,8 +50,9 @@ class Lineage:
             if fault is not None:
                 detail = f"computed from '{ancestry.oldest}', {fault.detail}"
                 return Fault("stale", detail, (ancestry.oldest,)), ancestry.oldest_ms
-        for ancestor in ancestry.ids:  # deepest first, so that no chain of parents is too long
-            self._inherit(self._ledger.arrived[ancestor], ageless)
+        if any((parent, ageless) not in self._inherited for parent in observation.parents):
+            for ancestor in self._ledger.ancestors(observation):  # deepest first, so that no line of them is too long
+                self._inherit(ancestor, ageless)
         return self._first_inherited(observation, ageless), ancestry.oldest_ms
 
     def _first_inherited(self, observation: Observation, ageless: bool) -> Fault | None:
@@ -65,7 +66,11 @@ class Lineage:
         key = (ancestor.id, ageless)
         if key not in self._inherited:
             self._inherited[key] = None  # a rival at its own event time may descend from it
-            self._inherited[key] = self._inherited_fault(ancestor, ageless)
+            try:
+                self._inherited[key] = self._inherited_fault(ancestor, ageless)
+            except BaseException:
+                self._inherited[key] = Fault("unresolved_provenance", "could not be examined", (ancestor.id,))
+                raise
         return self._inherited[key]
 
     def _inherited_fault(self, ancestor: Observation, ageless: bool) -> Fault | None:
