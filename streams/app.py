@@ -6,7 +6,9 @@ Web: `/ric/v1/health/alive`, `/ric/v1/health/ready`, `GET /v1/evidence`, `GET /v
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import faust
@@ -67,6 +69,7 @@ def create_app(settings: GuardSettings, guard: Guard) -> tuple[faust.App, GuardS
         f"{settings.prefix}app.{settings.guard_name}",
         broker=";".join(brokers),
         store="memory://",
+        datadir=str(Path(tempfile.gettempdir()) / f"{settings.prefix}{settings.guard_name}"),
         loop=asyncio.get_running_loop(),
         topic_allow_declare=False,
         topic_disable_leader=True,

@@ -110,7 +110,7 @@ class GuardClient:
             "control_key": control_key,
             "intent": intent,
             "deadline_ms": deadline_ms,
-            "bindings": {name: to if isinstance(to, str) else list(to) for name, to in (bindings or {}).items()},
+            "bindings": _written(bindings),
             "plan": plan,
             "evidence": list(evidence),
         }
@@ -149,7 +149,7 @@ class GuardClient:
         self, *, contract_ref: str, bindings: Mapping[str, Binding] | None = None, timeout_s: float = 5.0
     ) -> Answer:
         """The normalised view of a contract now: per field what would be admitted. Raises NoAnswer, QueryRefused."""
-        filled = {name: to if isinstance(to, str) else list(to) for name, to in (bindings or {}).items()}
+        filled = _written(bindings)
         query = {"kind": "view", "contract_ref": contract_ref, "bindings": filled}
         view: Answer = (await self._query(query, timeout_s))["view"]
         return view
@@ -237,3 +237,8 @@ class GuardClient:
         consumer, producer = self._consumer, self._producer
         self._consumer = self._producer = None
         await stop_all(*(client.stop() for client in (consumer, producer) if client is not None), timeout_s=_STOP_S)
+
+
+def _written(bindings: Mapping[str, Binding] | None) -> dict[str, Any]:
+    """Bindings as JSON; what is neither a string nor a list goes as it is, for the guard to name the place."""
+    return {name: list(to) if isinstance(to, (list, tuple)) else to for name, to in (bindings or {}).items()}

@@ -38,7 +38,8 @@ async def within(settings: GuardSettings, what: str, attempt: Callable[[], Await
                     await asyncio.sleep(_RETRY_S)
     except TimeoutError as error:
         raise Unreachable(
-            f"{what}: Kafka at {settings.bootstrap_servers} not ready within {settings.connect_timeout_s:g} s: {last}"
+            f"{what}: Kafka at {settings.bootstrap_servers} not ready within {settings.connect_timeout_s:g} s: {last} "
+            "(without --bootstrap-servers an embedded broker is started)"
         ) from error
 
 

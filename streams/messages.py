@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
+from xapp.contract_document import contract_schema
 from xapp.model import Action
 from xapp.times import EARLIEST_MS, LATEST_MS
 
@@ -218,4 +219,5 @@ def schemas() -> dict[str, dict[str, Any]]:
 
     found = {name: model.model_json_schema() for name, model in MODELS.items()}
     found["wirelessops.query/1"] = QUERY.json_schema()
+    found["wirelessops.contract/1"] = contract_schema()
     return {**found, **telemetry.wire_schemas()}

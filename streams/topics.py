@@ -56,7 +56,7 @@ def topics(prefix: str = DEFAULT_PREFIX) -> Topics:
 def region_of(key: bytes | None) -> str:
     """The region a message key names. Raises NoRegion for no key, or one that is no short UTF-8 text."""
     if not key:
-        raise NoRegion("no key: the message key must name the region")
+        raise NoRegion("no region: the key of a message, or the parameter region, must name it")
     try:
         region = key.decode()
     except UnicodeDecodeError as error:

@@ -16,7 +16,8 @@ README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
 LINES = [line.split("#")[0].strip() for block in BLOCKS for line in block.splitlines()]
 # What needs a broker, a recording of one, or the whole suite is run by the tests of those parts
-ELSEWHERE = ("make", ". .venv", *(f"wirelessops {part}" for part in ("run", "record --boot", "replay", "verify")))
+PARTS = ("run", "record --boot", "replay", "verify")
+ELSEWHERE = ("make", ". .venv", "python docs", *(f"wirelessops {part}" for part in PARTS))
 COMMANDS = [line for line in LINES if line and not line.startswith(ELSEWHERE)]
 
 
@@ -56,3 +57,18 @@ def test_the_example_episode_is_applied_after_the_repairs_it_shows() -> None:
     decision = orjson.loads(subprocess.run(command, capture_output=True, cwd=ROOT, timeout=60, check=True).stdout)
     assert decision["action"] == "APPLY"
     assert {repair["operator"] for repair in decision["repairs"]} == {"rename", "convert_unit"}
+
+
+def test_the_first_xapp_gets_apply_and_then_hold_from_a_guard_that_a_reader_started() -> None:
+    command = [sys.executable, "-c", "from streams.cli import main; main()", "run"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=ROOT, text=True) as guard:
+        try:
+            assert guard.stdout is not None
+            address = re.search(r"Kafka at (\S+),", guard.stdout.readline())
+            assert address is not None
+            xapp = [sys.executable, "docs/examples/first_xapp.py", address.group(1)]
+            result = subprocess.run(xapp, capture_output=True, cwd=ROOT, timeout=60, check=True, text=True)
+        finally:
+            guard.terminate()
+    assert re.findall(r"^[A-Z]+$", result.stdout, re.MULTILINE) == ["APPLY", "HOLD"]
+    assert guard.returncode == 0

@@ -189,7 +189,7 @@ def _record(account: Account, candidate: Mapping[str, Any]) -> dict[str, Any]:
         entry = integrity.setdefault(name, {"before": [], "after": "supported"})
         entry["before"] += [v.code for v in state.violations]
         if state.blocked:
-            entry["after"] = "blocked"
+            entry["after"] = "blocked" if member.field.critical else "unsupported"
     failed = account.rebuilt.failed | {name for name, entry in integrity.items() if entry["before"]}
     failed |= {repair.field for repair in account.repairs}
     scope = closure(contract, failed) if failed else ()
@@ -202,8 +202,8 @@ def _record(account: Account, candidate: Mapping[str, Any]) -> dict[str, Any]:
         "sources_blocked": blocked,
         "integrity": integrity,
         "support_graph": [
-            *([i, name] for name, ids in used.items() for i in ids),
-            *([i, c] for c, window in account.windows.items() for i in window.samples),
+            *([f"observation:{i}", f"field:{name}"] for name, ids in used.items() for i in ids),
+            *([f"observation:{i}", f"constraint:{c}"] for c, window in account.windows.items() for i in window.samples),
             *_static_edges(contract),
         ],
         "repair_scope": {
@@ -239,10 +239,10 @@ def _state_version(account: Account) -> dict[str, Any]:
 def _static_edges(contract: Contract) -> tuple[tuple[str, str], ...]:
     """field → derived or planned field → constraint → action."""
     fields = contract.fields
-    edges = [(name, f.name) for f in fields.values() if f.expr is not None for name in f.expr.names]
-    edges += [(name, c.id) for c in contract.constraints for name in c.expr.names]
-    edges += [(c.id, "action") for c in contract.constraints]
-    edges += [(f.name, "action") for f in fields.values() if f.kind != "observed" or f.critical]
+    edges = [(f"field:{n}", f"field:{f.name}") for f in fields.values() if f.expr is not None for n in f.expr.names]
+    edges += [(f"field:{n}", f"constraint:{c.id}") for c in contract.constraints for n in c.expr.names]
+    edges += [(f"constraint:{c.id}", "action") for c in contract.constraints]
+    edges += [(f"field:{f.name}", "action") for f in fields.values() if f.kind != "observed" or f.critical]
     return tuple(edges)
 
 

@@ -39,6 +39,8 @@ def document_errors(error: ValidationError) -> list[tuple[str, str]]:
 
 def load_contract(document: Any) -> Contract:
     """Validate and compile a contract document. Raises ContractError with the place of each error."""
+    if not isinstance(document, dict):
+        raise ContractError([("$", "must be an object")])
     try:
         parsed = ContractDocument.model_validate(document)
     except ValidationError as error:

@@ -181,7 +181,9 @@ def _compare(
 ) -> None:
     if outcome.control_value != message.value:
         was = orjson.loads(message.value or b"null")
-        comparison.differing.append(f"{place}: was {was.get('action')}, is {outcome.decision.action}")
+        unknown = any("no contract" in v.detail for v in outcome.decision.violations if v.code == "malformed")
+        hint = ": its contract is not loaded here, name its folder with --contracts" if unknown else ""
+        comparison.differing.append(f"{place}: was {was.get('action')}, is {outcome.decision.action}{hint}")
     elif recorded.records is not None and _sha256(outcome.record_value) not in recorded.records:
         comparison.differing.append(f"{place}: the decision is the same, its record is not")
     else:

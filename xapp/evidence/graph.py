@@ -19,17 +19,14 @@ def evidence_graph(document: Mapping[str, Any]) -> nx.DiGraph:
     """
     record = document["record"]
     observations = {o["id"]: o for o in record["episode"]["observations"]}
-    contract = record["episode"]["contract"] or {"fields": {}, "constraints": []}
-    constraints = {c["id"] for c in contract.get("constraints", [])}
+    contract = record["episode"]["contract"] or {"fields": {}}
     graph = nx.DiGraph()
     for name in contract["fields"]:
         graph.add_node(("field", name), kind="field", label=name)
     for source, target in record["support_graph"] or []:
-        start = ("observation", source) if source in observations else _place(source, contract, constraints)
-        end = _place(target, contract, constraints)
-        for node in (start, end):
-            graph.add_node(node, kind=node[0], label=node[1])
-        graph.add_edge(start, end)
+        for kind, label in (_node(source), _node(target)):
+            graph.add_node((kind, label), kind=kind, label=label)
+        graph.add_edge(_node(source), _node(target))
     waiting = [node[1] for node in graph.nodes if node[0] == "observation"]
     while waiting:
         child = waiting.pop()
@@ -41,7 +38,7 @@ def evidence_graph(document: Mapping[str, Any]) -> nx.DiGraph:
     return graph
 
 
-def _place(name: str, contract: Mapping[str, Any], constraints: set[str]) -> tuple[str, str]:
-    if name == "action":
-        return ("action", name)
-    return ("field", name) if name in contract["fields"] and name not in constraints else ("constraint", name)
+def _node(name: str) -> tuple[str, str]:
+    """`kind:label` as the record writes it; the action is a node of its own."""
+    kind, _, label = name.partition(":")
+    return kind, label or kind
