@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -128,7 +130,10 @@ def run(
     options |= {"web_host": web_host, "web_port": web_port, "history_ms": history_ms, "history_count": history_count}
     if bootstrap_servers is not None:
         options |= {"partitions": partitions, "replication": replication}
-    raise typer.Exit(run_guard(bootstrap_servers, **options))
+    code = run_guard(bootstrap_servers, **options)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # everything of ours has ended; threads of the clients may wait a minute for a broker that is gone
 
 
 @app.command()

@@ -16,7 +16,7 @@ from typing import Any, Final
 import orjson
 import structlog
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
 from streams.answering import BadQuery, answer, read_query
 from streams.deciding import History, NotAProposal, RegionState, Stamp, read_proposal_bytes
@@ -273,8 +273,16 @@ class Guard:
         except (NoRegion, BadQuery) as error:
             await self._reject(message, str(error))
             return None
-        reply = self.ask(region, query)
-        return await self._release.view(message, query.query_id, orjson.dumps(reply.model_dump()))
+        reply = orjson.dumps(self.ask(region, query).model_dump())
+        return asyncio.create_task(self._view(message, query.query_id, reply))
+
+    async def _view(self, message: Any, query_id: str, reply: bytes) -> None:
+        """Send an answer; one that no message can carry is a dead letter of its question."""
+        assert self._release is not None
+        try:
+            await (await self._release.view(message, query_id, reply))
+        except MessageSizeTooLargeError:
+            await self._reject(message, f"its answer of {len(reply)} bytes is larger than a message may be")
 
     async def _reject(self, message: Any, reason: str) -> None:
         log.warning("dead letter", topic=message.topic, partition=message.partition, offset=message.offset, why=reason)

@@ -351,3 +351,26 @@ async def test_a_flood_of_proposals_is_decided_on_evidence_that_keeps_flowing() 
         assert (await rig.decision("p0"))["used"] == {"cqi": ["first#0"]}
         assert (await rig.decision("p999"))["used"] == {"cqi": ["last#0"]}
         assert len(rig.decisions()) == 1_000
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+async def test_messages_are_read_however_their_producer_compresses_them(codec: str) -> None:
+    async with guarded() as (rig, _):
+        producer = AIOKafkaProducer(bootstrap_servers=rig.bootstrap_servers, compression_type=codec)
+        await producer.start()
+        try:
+            for topic, value in (("telemetry", report("r1", 9)), ("proposals", proposal("p1"))):
+                await producer.send_and_wait(f"wirelessops.{topic}", value, key=REGION.encode())
+        finally:
+            await producer.stop()
+        assert (await rig.decision("p1"))["action"] == "APPLY"
+
+
+async def test_an_answer_that_no_message_can_carry_is_a_dead_letter_and_the_guard_goes_on() -> None:
+    async with guarded(max_message_bytes=20_000) as (rig, _):
+        question = {"format": "wirelessops.query/1", "kind": "as_of", "query_id": "n" * 30_000, "name": "cqi"}
+        sent = await rig.send("queries", orjson.dumps(question))
+        await rig.send("telemetry", report("r1", 9))
+        await rig.send("proposals", proposal("p1"))
+        assert (await rig.decision("p1"))["action"] == "APPLY"
+        assert "larger than a message may be" in (await rig.dead_letter(sent))["reason"]
