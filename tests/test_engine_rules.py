@@ -174,6 +174,31 @@ def test_what_is_wrong_with_an_ancestor_that_no_field_binds_is_wrong_with_its_ch
     assert (decision["action"], codes(decision, blocking=True)) == (action, [code] if code else [])
 
 
+@pytest.mark.parametrize("order", [("note", "users", "cqi"), ("cqi", "users", "note")])
+def test_an_ancestor_that_was_replaced_by_its_own_descendant_is_replaced_all_the_same(order: tuple[str, ...]) -> None:
+    episode = clean()
+    fields = episode["contract"]["fields"]
+    episode["contract"]["fields"] = {name: fields[name] for name in (*order, *(f for f in fields if f not in order))}
+    episode["observations"][0]["parents"] = ["m"]
+    episode["observations"] += [
+        observation("n1", "note", 1, "e2", age_ms=300, version=1),
+        observation("n2", "note", 2, "e2", age_ms=300, version=2, parents=["m"]),
+        observation("m", "filtered", 1, "e2", age_ms=290, parents=["n1"]),
+    ]
+    decision = decide(episode)
+    assert (decision["action"], codes(decision, blocking=True)) == ("HOLD", ["stale"])
+    assert "n1" in decision["blocked"]
+
+
+def test_an_equal_copy_that_arrived_together_replaces_nothing() -> None:
+    for value, action in ((5, "APPLY"), (6, "ESCALATE")):
+        for parent in ("o2", "o9"):
+            episode = clean()
+            episode["observations"][0] |= {"parents": [parent], "event_time_ms": T - 50, "ingest_time_ms": T - 45}
+            episode["observations"].append(observation("o9", "users", value, "e2"))
+            assert decide(episode)["action"] == action
+
+
 def test_an_ancestor_that_a_field_binds_must_pass_that_fields_own_checks() -> None:
     episode = clean()
     episode["observations"][0]["parents"] = ["o4"]

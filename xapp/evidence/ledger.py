@@ -14,14 +14,12 @@ class Ancestry(NamedTuple):
     """What an observation inherits.
 
     `oldest_ms`, `oldest`: the effective event time and whose it is (own or an ancestor's); `broken`: the id that the
-    ledger does not hold or that closes a cycle, None where there is none; `memory`: whether it or a held ancestor is of
-    origin memory.
+    ledger does not hold or that closes a cycle, None where there is none.
     """
 
     oldest_ms: int
     oldest: str
     broken: str | None
-    memory: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +27,19 @@ class Ledger:
     """Observations that had arrived at t.
 
     `bound`: member → observations bound to it, by arrival then id; `unknown_names`: source → an observation of it whose
-    name no field of the contract knows.
+    name no field of the contract knows; `from_memory`: ids of origin memory, and of whatever descends from one.
     """
 
     arrived: dict[str, Observation]
     bound: dict[Member, list[Observation]]
     unknown_names: dict[str, Observation]
+    from_memory: frozenset[str]
     ancestries: dict[str, Ancestry]
 
     def ancestry(self, observation: Observation) -> Ancestry:
         """What `observation` inherits: each edge between observations is followed once, whatever their depth."""
         if not observation.parents:
-            return Ancestry(observation.event_time_ms, observation.id, None, observation.origin == "memory")
+            return Ancestry(observation.event_time_ms, observation.id, None)
         found = self.ancestries.get(observation.id)
         if found is None:
             for one in _lineage(observation, self.arrived):
@@ -56,7 +55,6 @@ class Ledger:
     def _inherited(self, observation: Observation) -> Ancestry:
         oldest_ms, oldest = observation.event_time_ms, observation.id
         broken: str | None = None
-        memory = observation.origin == "memory"
         for parent_id in observation.parents:
             parent = self.arrived.get(parent_id)
             passed = self.ancestries.get(parent_id) if parent is None or parent.parents else self.ancestry(parent)
@@ -66,10 +64,7 @@ class Ledger:
             if passed.oldest_ms < oldest_ms:
                 oldest_ms, oldest = passed.oldest_ms, passed.oldest
             broken = passed.broken if broken is None else broken
-            memory = memory or passed.memory
-        if broken is not None and not memory:
-            memory = any(o.origin == "memory" for o in _lineage(observation, self.arrived))
-        return Ancestry(oldest_ms, oldest, broken, memory)
+        return Ancestry(oldest_ms, oldest, broken)
 
 
 def build_ledger(observations: Iterable[Observation], resolution: Resolution, now_ms: int) -> Ledger:
@@ -94,7 +89,24 @@ def build_ledger(observations: Iterable[Observation], resolution: Resolution, no
     for items in bound.values():
         if len(items) > 1:
             items.sort(key=_arrival)
-    return Ledger(arrived, bound, unknown, {})
+    return Ledger(arrived, bound, unknown, _from_memory(arrived), {})
+
+
+def _from_memory(arrived: dict[str, Observation]) -> frozenset[str]:
+    found = {o.id for o in arrived.values() if o.origin == "memory"}
+    if not found:
+        return frozenset()
+    children: dict[str, list[str]] = {}
+    for o in arrived.values():
+        for parent in o.parents:
+            children.setdefault(parent, []).append(o.id)
+    waiting = list(found)
+    while waiting:
+        for child in children.get(waiting.pop(), ()):
+            if child not in found:
+                found.add(child)
+                waiting.append(child)
+    return frozenset(found)
 
 
 def _arrival(observation: Observation) -> tuple[int, str]:

@@ -34,6 +34,7 @@ class Examination:
         self._ledger, self._resolution = ledger, resolution
         self._now, self._skew = now_ms, resolution.max_clock_skew_ms
         self._verdicts: dict[tuple[str, Member, bool], Verdict] = {}
+        self._groups: dict[Member, dict[tuple[str, int], list[Observation]]] = {}
         self._lineage = Lineage(ledger, resolution, now_ms, self.examine, self._replaced)
 
     def examine(self, observation: Observation, member: Member, ageless: bool = False) -> Verdict:
@@ -98,19 +99,35 @@ class Examination:
 
     def is_memory(self, observation: Observation) -> bool:
         """True for an observation of origin memory, and for whatever descends from one."""
-        if observation.origin == "memory":
-            return True
-        return bool(observation.parents) and self._ledger.ancestry(observation).memory
+        return observation.id in self._ledger.from_memory
 
     def _replaced(self, ancestor: Observation, member: Member) -> bool:
-        rivals = [
-            o
-            for o in self._ledger.bound[member]
-            if o.source == ancestor.source
-            and o.event_time_ms == ancestor.event_time_ms
-            and (o is ancestor or not self.is_memory(o))
-        ]
-        return len(rivals) > 1 and self.head(rivals, member, ageless=False).observation is not ancestor
+        """Whether its own source took an ancestor back at its own event time: by version, by a later arrival, or by
+        another value or a retraction that arrived together with it.
+
+        It looks at versions, arrivals and values only: a rival may itself descend from the ancestor.
+        """
+        if member not in self._groups:
+            groups = self._groups[member] = {}
+            for o in self._ledger.bound[member]:
+                if not self.is_memory(o):
+                    groups.setdefault((o.source, o.event_time_ms), []).append(o)
+        live = self._groups[member].get((ancestor.source, ancestor.event_time_ms), [])
+        rivals = [o for o in live if o is not ancestor]
+        if not rivals:
+            return False
+        left = remaining([ancestor, *rivals])
+        if ancestor not in left:
+            return True
+        return any(
+            o.ingest_time_ms > ancestor.ingest_time_ms
+            or (o.ingest_time_ms == ancestor.ingest_time_ms and _said(o) != _said(ancestor))
+            for o in left
+        )
+
+
+def _said(observation: Observation) -> tuple[object, ...]:
+    return observation.value, type(observation.value), observation.unit, observation.quality, observation.schema
 
 
 def remaining(group: Sequence[Observation]) -> Sequence[Observation]:

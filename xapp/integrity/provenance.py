@@ -65,12 +65,7 @@ class Lineage:
     def _inherit(self, ancestor: Observation, ageless: bool) -> Fault | None:
         key = (ancestor.id, ageless)
         if key not in self._inherited:
-            self._inherited[key] = None  # a rival at its own event time may descend from it
-            try:
-                self._inherited[key] = self._inherited_fault(ancestor, ageless)
-            except BaseException:
-                self._inherited[key] = Fault("unresolved_provenance", "could not be examined", (ancestor.id,))
-                raise
+            self._inherited[key] = self._inherited_fault(ancestor, ageless)
         return self._inherited[key]
 
     def _inherited_fault(self, ancestor: Observation, ageless: bool) -> Fault | None:
@@ -90,5 +85,5 @@ class Lineage:
 
 
 def _from_ancestor(fault: Fault, ancestor: Observation) -> Fault:
-    at = tuple(dict.fromkeys((ancestor.id, *fault.at)))
-    return Fault(fault.code, f"computed from '{ancestor.id}': {fault.detail}", at)
+    """The fault that a child has of its ancestor: through many generations it names the one at fault."""
+    return fault if fault.at else Fault(fault.code, f"computed from '{ancestor.id}': {fault.detail}", (ancestor.id,))
