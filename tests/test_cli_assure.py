@@ -67,6 +67,7 @@ INVALID: list[tuple[Any, str]] = [
     (orjson.dumps(clean()).replace(b'"value":5,', b'"value":1e999,'), "$.observations[1].value: is no finite number"),
     (orjson.dumps(clean()).replace(b'"e-1"', b'"\\ud800"'), "$.episode_id: is no valid Unicode"),
     (orjson.dumps(clean()).replace(b'"e-1"', DEEP), "$: nested deeper than 100"),
+    (b"[" * 101 + b"]" * 101, "$: nested deeper than 100"),
     (b"[" * 10_000 + b"]" * 10_000, "$: nested deeper than 100"),
     (b'"' + b"x" * 10_000_000 + b'"', "$: larger than 10 MB"),
 ]

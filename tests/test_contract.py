@@ -108,7 +108,7 @@ def test_other_dimensions_do_not_convert(one: str, other: str) -> None:
     assert units.converter(one, other) is None
 
 
-@pytest.mark.parametrize("unit", ["mhz", "MHZ", "furlong", "kdB", "k", "", "Mb", "dBW"])
+@pytest.mark.parametrize("unit", ["mhz", "MHZ", "furlong", "mbps", "kdB", "k", "", "Mb", "dBW"])
 def test_units_are_case_sensitive_and_the_list_is_closed(unit: str) -> None:
     assert not units.known(unit)
 

@@ -187,6 +187,30 @@ def test_an_exception_inside_a_check_never_ends_in_apply(check: str, monkeypatch
     assert any("our bug" in v["detail"] for v in decision["violations"] if v["blocking"])
 
 
+@pytest.mark.parametrize(
+    ("module", "function"),
+    [
+        ("plan", "of_type"), ("plan", "unit_fault"), ("plan", "convert"), ("plan", "entry_value"),
+        ("repair", "differ"), ("repair", "check_domain"), ("repair", "compute"), ("repair", "_check_planned"),
+        ("repair", "_derive"), ("repair", "_check_restated"), ("engine", "_unexpected"), ("engine", "_holds"),
+    ],
+)  # fmt: skip
+def test_an_exception_inside_a_check_of_the_plan_is_a_refusal_too(
+    module: str, function: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise RuntimeError("our bug")
+
+    episode = clean()
+    episode["proposal"]["plan"]["capacity"] = {"value": 60, "unit": "MHz"}
+    episode["proposal"]["expected"] = {"capacity": {"value": 60, "unit": "MHz"}}
+    assert decide(episode)["action"] == "APPLY"
+    monkeypatch.setattr(f"xapp.{module}.{function}", broken)
+    decision = decide(episode)
+    assert decision["action"] != "APPLY"
+    assert any(v["blocking"] for v in decision["violations"])
+
+
 def test_the_policy_is_total_and_ordered_over_every_combination() -> None:
     """Every combination of filings (or none), of what else blocks, and of the intent, against section 5 in words."""
     outages = [("outage", RETRYABLE), ("outage", FINAL)]

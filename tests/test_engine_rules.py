@@ -354,6 +354,16 @@ def test_the_verifier_counts_constraints_on_derived_fields_too() -> None:
     assert codes(decision, blocking=True) == ["plan_mismatch"]
 
 
+def test_a_recomputation_that_leaves_a_derived_field_without_a_value_is_rejected() -> None:
+    for expr in ("log10(bandwidth - 10)", "bandwidth - 11"):
+        episode = clean()
+        episode["contract"]["fields"]["spare"] = {"kind": "derived", "unit": "MHz", "min": 0, "expr": expr}
+        episode["proposal"]["plan"] = {"bandwidth": {"value": 12}}
+        decision = decide(episode)
+        assert decision["action"] == "ESCALATE", "the missing unit stays"
+        assert operators(decision) == []
+
+
 def test_within_tolerance_the_proposers_own_value_is_released_in_contract_units() -> None:
     episode = clean()
     episode["proposal"]["plan"] = {"Bandwidth": {"value": 10_050, "unit": "kHz"}}
@@ -479,7 +489,11 @@ def test_a_list_binding_makes_mappings_and_every_member_must_be_valid() -> None:
     assert decision["used"]["cqi"] == ["c7", "c8"]
     episode = many()
     episode["observations"][-2]["value"] = None
-    assert decide(episode)["action"] == "HOLD"
+    episode["observations"][-4]["source"] = "e2"
+    decision = decide(episode)
+    assert decision["action"] == "HOLD"
+    assert operators(decision) == [], "a repair of one member is none while its field is not supported"
+    assert "cqi" not in decision["used"]
 
 
 def test_eq_3_holds_over_all_users_or_not_at_all() -> None:
@@ -548,6 +562,19 @@ def test_a_derived_field_is_followed_through_the_window() -> None:
         episode["contract"]["fields"]["unrelated"] = {"kind": "derived", "expr": "1 / (serving - serving + 1)"}
         episode["contract"]["constraints"][0]["expr"] = "margin >= 3"
         assert decide(episode)["action"] == action
+
+
+def test_a_window_whose_input_is_blocked_is_not_judged_and_one_over_a_plan_alone_bounds_nothing() -> None:
+    episode = clean()
+    episode["contract"]["constraints"].append({"id": "steady", "expr": "rate >= 1", "window_ms": 100})
+    del episode["observations"][2]
+    assert codes(decide(episode), blocking=True) == ["missing"]
+    episode = clean()
+    bandwidth = episode["contract"]["fields"]["bandwidth"]
+    del bandwidth["expr"], bandwidth["repairable"]
+    episode["contract"]["constraints"].append({"id": "cap", "expr": "bandwidth <= 30", "window_ms": 100})
+    decision = decide(episode)
+    assert (decision["action"], decision["valid_until_ms"]) == ("APPLY", T - 100 + 1000)
 
 
 def test_a_window_over_many_members_holds_for_all_of_them() -> None:

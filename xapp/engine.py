@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from xapp.authorization import Account, authorise, refuse_malformed
-from xapp.contract import Constraint, Contract, Member, Resolution, normalise
+from xapp.contract import Constraint, Contract, Field, Member, Resolution, normalise
 from xapp.episode import no_contract
 from xapp.evidence.ledger import build_ledger
 from xapp.expression import NoValue
@@ -15,7 +15,7 @@ from xapp.integrity.conflict import differ
 from xapp.integrity.fault import Filing
 from xapp.integrity.monitor import MemberState, Monitor
 from xapp.model import Decision, Episode, Malformed, Proposal, Repair, Violation
-from xapp.plan import entry_value
+from xapp.plan import PlanValue, entry_value
 from xapp.repair import Rebuilt, compute, rebuild
 from xapp.sustain import Sustained, judge_window
 
@@ -99,8 +99,9 @@ def _supported(
             continue
         members = resolution.by_field[name]
         supports = {m.key: s.support for m in members if (s := states[m]).support is not None and not s.blocked}
-        used[name] = tuple(sorted(v.observation.id for v in supports.values() if v is not None))
+        used[name] = ()
         if len(supports) == len(members):
+            used[name] = tuple(sorted(v.observation.id for v in supports.values() if v is not None))
             given = {key: v.value for key, v in supports.items() if v is not None}
             values[name] = given if name in resolution.keys else given[None]
     return values, used
@@ -125,6 +126,8 @@ def _repairs(
         state = states[member]
         if state.support is None or state.blocked:
             continue
+        if member.field.critical and member.field.name not in rebuilt.values:
+            continue  # another member of the mapping is blocked, so its root is not supported
         observation, f = state.support.observation, member.field
         if observation.name != f.name:
             found.append(Repair("rename", f.name, observation.name, f.name, (observation.id,)))
@@ -151,18 +154,25 @@ def _preconditions(contract: Contract, resolution: Resolution, proposal: Proposa
         detail = "no observed field of the contract has this name"
         if len(fields) == 1:
             f = contract.fields[fields[0]]
-            said = entry_value(name, entry, f, resolution.keys.get(f.name))
-            if said.value is None:
-                detail = said.detail
-            elif f.name not in rebuilt.values:
-                detail = "nothing supports its present value"
-            elif differ(said.value, rebuilt.values[f.name], f):
-                detail = f"the proposer expects {said.value}, evidence says {rebuilt.values[f.name]}"
-            else:
+            try:
+                detail = _unexpected(entry_value(name, entry, f, resolution.keys.get(f.name)), f, rebuilt)
+            except Exception as error:  # an error inside a check blocks like a failure of that check
+                detail = f"error inside the check: {error!r}"
+            if not detail:
                 continue
         field = fields[0] if fields else None
         found.append(Violation("precondition", field, None, (), False, True, f"{name}: {detail}"))
     return found
+
+
+def _unexpected(said: PlanValue, f: Field, rebuilt: Rebuilt) -> str:
+    if said.value is None:
+        return said.detail
+    if f.name not in rebuilt.values:
+        return "nothing supports its present value"
+    if differ(said.value, rebuilt.values[f.name], f):
+        return f"the proposer expects {said.value}, evidence says {rebuilt.values[f.name]}"
+    return ""
 
 
 class _Judged(NamedTuple):
@@ -200,9 +210,13 @@ class _Court:
         try:
             if not _holds(constraint, values):
                 return _Judged(constraint, (_failed(constraint, "constraint", _shown(constraint, values)),), None)
-            if constraint.window_ms is None:
-                return _Judged(constraint, (), None)
-            window = self._window(constraint, values)
+            inputs = self._contract.inputs["constraint:" + constraint.id]
+            states = [self._states[m] for name in inputs for m in self._resolution.by_field[name]]
+            if constraint.window_ms is None or any(s.support is None or s.blocked for s in states):
+                return _Judged(constraint, (), None)  # what blocks the input blocks
+            window = self._window(constraint, values) if states else None
+            if window is None:
+                return _Judged(constraint, (), None)  # nothing of it was measured
         except NoValue as error:
             return _Judged(constraint, (_failed(constraint, "constraint", str(error)),), None)
         except Exception as error:  # an error inside a check blocks like a failure of that check

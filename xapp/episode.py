@@ -106,16 +106,11 @@ def _encodable(text: str) -> bool:
 
 def _check_depth(document: Any) -> None:
     level, depth = [document], 0
-    while level:
+    while level := [value for value in level if isinstance(value, (dict, list))]:
         depth += 1
-        if depth > MAX_DEPTH + 1:
+        if depth > MAX_DEPTH:
             _fail("$", f"nested deeper than {MAX_DEPTH}")
-        level = [
-            item
-            for value in level
-            if isinstance(value, (dict, list))
-            for item in (value.values() if isinstance(value, dict) else value)
-        ]
+        level = [item for value in level for item in (value.values() if isinstance(value, dict) else value)]
 
 
 def episode_from(

@@ -156,8 +156,11 @@ def plan_values(contract: Contract, resolution: Resolution, plan: Mapping[str, A
             if len(fields) > 1:
                 detail = f"'{name}' may mean " + " or ".join(fields)
                 found[field] = PlanValue(name, entry, None, "ambiguous_schema", detail)
-            else:
+                continue
+            try:
                 found[field] = entry_value(name, entry, contract.fields[field], resolution.keys.get(field))
+            except Exception as error:  # an error inside a check blocks like a failure of that check
+                found[field] = PlanValue(name, entry, None, "incomplete_plan", f"error inside the check: {error!r}")
     return found
 
 

@@ -62,13 +62,19 @@ def rebuild(
     plain = [name for name, f in contract.fields.items() if f.kind == "planned" and f.expr is None]
     for name in (*plain, *contract.order):
         f = contract.fields[name]
-        if f.kind == "planned":
-            _check_planned(state, contract, resolution, f, used, satisfied)
-        else:
-            _derive(state, contract, resolution, f, used)
+        try:
+            if f.kind == "planned":
+                _check_planned(state, contract, resolution, f, used, satisfied)
+            else:
+                _derive(state, contract, resolution, f, used)
+        except Exception as error:  # an error inside a check blocks like a failure of that check
+            state.file("plan_mismatch", name, f"error inside the check: {error!r}", resolved=False)
     for name, f in contract.fields.items():
         if f.kind == "observed" and name in written:
-            _check_restated(state, f, written[name])
+            try:
+                _check_restated(state, f, written[name])
+            except Exception as error:  # likewise
+                state.file("plan_mismatch", name, f"error inside the check: {error!r}", resolved=False)
     return state
 
 
@@ -157,8 +163,11 @@ def _recompute(
     after = {**state.values, f.name: expected}
     was, now = _with_derived(contract, resolution, state.values), _with_derived(contract, resolution, after)
     for name in _descendants(contract, f.name):
-        if contract.fields[name].kind == "derived" and name in now and check_domain(now[name], contract.fields[name]):
-            return f"recomputing would take {name} out of its domain"
+        g = contract.fields[name]
+        if g.kind != "derived" or g.expr is None or not all(n in now for n in g.expr.names):
+            continue
+        if name not in now or check_domain(now[name], g):
+            return f"recomputing would leave {name} without a valid value"
     complete = sum(1 for g in contract.fields.values() if g.kind == "planned" and g.name in was)
     completed = sum(1 for g in contract.fields.values() if g.kind == "planned" and g.name in now)
     if satisfied(now) + completed < satisfied(was) + complete:

@@ -31,6 +31,7 @@ _TABLE: Final[dict[str, tuple[str, int]]] = {
     prefix + base: (dimension, exponent)
     for base, dimension in _PREFIXED.items()
     for prefix, exponent in _PREFIXES.items()
+    if base != "bps" or exponent >= 0  # whoever writes mbps means no millibit: better unknown than nine powers off
 } | _PLAIN
 
 Conversion = Callable[[float], float]
