@@ -190,6 +190,17 @@ def test_an_ancestor_that_was_replaced_by_its_own_descendant_is_replaced_all_the
     assert "n1" in decision["blocked"]
 
 
+def test_memory_takes_back_memory_and_never_live_evidence() -> None:
+    for origin, action in (("live", "APPLY"), ("memory", "HOLD")):
+        episode = clean()
+        episode["observations"][0] |= {"parents": ["n1"]}
+        episode["observations"] += [
+            observation("n1", "note", 1, "e2", version=1, origin=origin),
+            observation("n2", "note", None, "e2", version=2, origin="memory"),
+        ]
+        assert decide(episode)["action"] == action
+
+
 def test_an_equal_copy_that_arrived_together_replaces_nothing() -> None:
     for value, action in ((5, "APPLY"), (6, "ESCALATE")):
         for parent in ("o2", "o9"):

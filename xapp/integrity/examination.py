@@ -110,10 +110,10 @@ class Examination:
         if member not in self._groups:
             groups = self._groups[member] = {}
             for o in self._ledger.bound[member]:
-                if not self.is_memory(o):
-                    groups.setdefault((o.source, o.event_time_ms), []).append(o)
-        live = self._groups[member].get((ancestor.source, ancestor.event_time_ms), [])
-        rivals = [o for o in live if o is not ancestor]
+                groups.setdefault((o.source, o.event_time_ms), []).append(o)
+        group = self._groups[member].get((ancestor.source, ancestor.event_time_ms), [])
+        memory_counts = self.is_memory(ancestor)  # memory takes back no live evidence
+        rivals = [o for o in group if o is not ancestor and (memory_counts or not self.is_memory(o))]
         if not rivals:
             return False
         left = remaining([ancestor, *rivals])
