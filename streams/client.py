@@ -10,11 +10,12 @@ from typing import Any, Final, Self
 from uuid import uuid4
 
 import orjson
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from streams.headers import cloud_event
 from streams.lifecycle import stop_all
-from streams.topics import DEFAULT_PREFIX, partition_of, topics
+from streams.tailing import connect_at_end
+from streams.topics import DEFAULT_PREFIX, topics
 
 PROPOSAL_FORMAT: Final = "wirelessops.proposal/1"
 QUERY_FORMAT: Final = "wirelessops.query/1"
@@ -188,23 +189,14 @@ class GuardClient:
             del self._waiting[answers, identity]
 
     async def _connect(self) -> None:
-        self._producer = AIOKafkaProducer(bootstrap_servers=self._bootstrap_servers, linger_ms=0)
-        await self._producer.start()
-        for topic in (self._topics.proposals, self._topics.queries, self._topics.control, self._topics.views):
-            partitions = await self._producer.partitions_for(topic)
-        self._partition = partition_of(self.region, sorted(partitions))
-        self._consumer = AIOKafkaConsumer(
-            bootstrap_servers=self._bootstrap_servers,
-            group_id=None,
-            auto_offset_reset="latest",
-            fetch_max_wait_ms=self._fetch_wait_ms,
+        names = self._topics
+        self._producer, self._consumer, self._partition = await connect_at_end(
+            self._bootstrap_servers,
+            self.region,
+            (names.proposals, names.queries),
+            (names.control, names.views),
+            self._fetch_wait_ms,
         )
-        await self._consumer.start()
-        answers = [TopicPartition(topic, self._partition) for topic in (self._topics.control, self._topics.views)]
-        self._consumer.assign(answers)
-        ends = await self._consumer.end_offsets(answers)
-        for tp in answers:
-            self._consumer.seek(tp, ends[tp])
 
     async def _read(self) -> None:
         assert self._consumer is not None

@@ -15,8 +15,9 @@ from simulators.ran.emission import Emission, SourceNote
 from streams.headers import cloud_event
 from streams.lifecycle import stop_all
 from streams.messages import OutcomeMessage
+from streams.tailing import connect_at_end
 from streams.telemetry import REPORT_FORMAT, STATUS_FORMAT, SourceStatus, encode_report, encode_status
-from streams.topics import Topics, partition_of
+from streams.topics import Topics
 
 TICK_S: Final = 0.05
 _STOP_S: Final = 3.0
@@ -68,22 +69,14 @@ class RanNode:
 
     async def start(self) -> None:
         """Connect, and read `control` and `requests` from now on. Raises `aiokafka.errors.KafkaError`."""
-        self._producer = AIOKafkaProducer(bootstrap_servers=self._bootstrap_servers, linger_ms=0)
-        await self._producer.start()
-        for topic in (self._topics.telemetry, self._topics.outcomes, self._topics.control, self._topics.requests):
-            partitions = await self._producer.partitions_for(topic)
-        self._partition = partition_of(self._region, sorted(partitions))
-        self._consumer = AIOKafkaConsumer(
-            bootstrap_servers=self._bootstrap_servers,
-            group_id=None,
-            auto_offset_reset="latest",
-            fetch_max_wait_ms=self._fetch_wait_ms,
+        names = self._topics
+        self._producer, self._consumer, self._partition = await connect_at_end(
+            self._bootstrap_servers,
+            self._region,
+            (names.telemetry, names.outcomes),
+            (names.control, names.requests),
+            self._fetch_wait_ms,
         )
-        await self._consumer.start()
-        read = [TopicPartition(topic, self._partition) for topic in (self._topics.control, self._topics.requests)]
-        self._consumer.assign(read)
-        for partition, end in (await self._consumer.end_offsets(read)).items():
-            self._consumer.seek(partition, end)
 
     @property
     def telemetry(self) -> TopicPartition:

@@ -210,13 +210,9 @@ class _Court:
         try:
             if not _holds(constraint, values):
                 return _Judged(constraint, (_failed(constraint, "constraint", _shown(constraint, values)),), None)
-            inputs = self._contract.inputs["constraint:" + constraint.id]
-            states = [self._states[m] for name in inputs for m in self._resolution.by_field[name]]
-            if constraint.window_ms is None or any(s.support is None or s.blocked for s in states):
-                return _Judged(constraint, (), None)  # what blocks the input blocks
-            window = self._window(constraint, values) if states else None
+            window = None if constraint.window_ms is None else self._window(constraint, values)
             if window is None:
-                return _Judged(constraint, (), None)  # nothing of it was measured
+                return _Judged(constraint, (), None)
         except NoValue as error:
             return _Judged(constraint, (_failed(constraint, "constraint", str(error)),), None)
         except Exception as error:  # an error inside a check blocks like a failure of that check
@@ -228,14 +224,17 @@ class _Court:
             found.append(_failed(constraint, "not_sustained", window.dip))
         return _Judged(constraint, tuple(found), window)
 
-    def _window(self, constraint: Constraint, values: Mapping[str, Any]) -> Sustained:
-        inputs = self._contract.inputs["constraint:" + constraint.id]
+    def _window(self, constraint: Constraint, values: Mapping[str, Any]) -> Sustained | None:
+        """What the window shows; None where nothing of it was measured, or an input is blocked, which blocks itself."""
         supports = {}
-        for name in inputs:
+        for name in self._contract.inputs["constraint:" + constraint.id]:
             for member in self._resolution.by_field[name]:
                 state = self._states[member]
-                assert state.support is not None
+                if state.support is None or state.blocked:
+                    return None
                 supports[member] = (state.support, state.recalled)
+        if not supports:
+            return None
         derived = _derived_inputs(self._contract, constraint)
 
         def holds_with(observed: Mapping[str, Any]) -> bool:

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from xapp.contract import Contract
 
 Scalar = float | int | str | bool
-Quality = Literal["good", "suspect", "no_value", "incomplete"]
-Origin = Literal["live", "memory", "operator"]
 Action = Literal["APPLY", "HOLD", "RETRY", "ESCALATE", "ABSTAIN"]
 
 QUALITIES: Final[tuple[str, ...]] = ("good", "suspect", "no_value", "incomplete")

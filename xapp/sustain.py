@@ -79,7 +79,7 @@ def judge_window(
         if not held and dip is None:
             dip = f"did not hold {now_ms - instant} ms before the decision"
     samples = tuple(sorted({v.observation.id for one in series for v in one.verdicts}))
-    return Sustained(gap, dip, samples, min(until, default=now_ms))
+    return Sustained(gap, dip, samples, min(until))
 
 
 def _gap(series: _Series, start: int, now_ms: int, limit: int) -> str | None:
