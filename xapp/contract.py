@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from typing import Any, Final
 
 from xapp.contract_document import ControlDocument
@@ -106,6 +107,8 @@ class Resolution:
     `members`: observed fields in contract order, then in the binding's order. `keys`: field name → members of its
     mapping, for every field over a list binding. `bound`: (subject, normalised name) → the members it binds to.
     `sources`: every source that some member lists. `windows`: observed field → the longest window that reads it, ms.
+    `coupled`: the other keys that the control moves; `budget_ms`: how far back its changes are counted, 0 for not at
+    all.
     """
 
     members: tuple[Member, ...]
@@ -117,6 +120,8 @@ class Resolution:
     windows: Mapping[str, int]
     known_names: frozenset[str]
     max_clock_skew_ms: int
+    coupled: tuple[str, ...] = ()
+    budget_ms: int = 0
 
     def members_of(self, observation: Observation) -> tuple[Member, ...]:
         """The observed fields that an observation is bound to, by subject and name (section 3)."""
@@ -128,7 +133,8 @@ class Contract:
     """A validated contract. `order`: fields with an expression, inputs first. `document`: its canonical JSON bytes.
 
     `inputs`: field or constraint id (as `"constraint:" + id`) → all observed fields it rests on, transitively.
-    `by_name`: normalised name → the fields that carry it as own name or alias.
+    `by_name`: normalised name → the fields that carry it as own name or alias. `effect`: what `control.effect` says,
+    its inputs under `"control:effect"`.
     """
 
     contract_id: str
@@ -143,6 +149,7 @@ class Contract:
     by_name: Mapping[str, tuple[str, ...]]
     document: bytes
     digest: str
+    effect: Expression | None = None
 
     def resolve(self, bindings: Bindings) -> Resolution:
         """Fill subjects, sources and control key. Raises BindingError where a binding is missing or does not fit."""
@@ -180,6 +187,7 @@ def _resolve(contract: Contract, items: tuple[tuple[str, str | tuple[str, ...]],
             if isinstance(bindings[name], tuple):
                 raise BindingError(name, "the control key cannot use a list")
         control_key = _fill(contract.control.key, bindings)
+    budget = None if contract.control is None else contract.control.budget
     windows: dict[str, int] = {}
     for c in contract.constraints:
         if c.window_ms is not None:
@@ -195,7 +203,19 @@ def _resolve(contract: Contract, items: tuple[tuple[str, str | tuple[str, ...]],
         windows=windows,
         known_names=frozenset(name for f in contract.fields.values() for name in f.names),
         max_clock_skew_ms=contract.max_clock_skew_ms,
+        coupled=_coupled(contract, bindings, control_key),
+        budget_ms=0 if budget is None or budget.changes is None else budget.per_ms or 0,
     )
+
+
+def _coupled(contract: Contract, bindings: Bindings, own: str | None) -> tuple[str, ...]:
+    """The coupled keys, one for each member of a list binding; the control's own key is none."""
+    found: dict[str, None] = {}
+    for template in () if contract.control is None else contract.control.coupled:
+        names = list(dict.fromkeys(PLACEHOLDER.findall(template)))
+        choices = [v if isinstance(v := bindings[name], tuple) else (v,) for name in names]
+        found |= dict.fromkeys(_fill(template, dict(zip(names, chosen, strict=True))) for chosen in product(*choices))
+    return tuple(key for key in found if key != own)
 
 
 def _fill(template: str, bindings: Mapping[str, Any]) -> str:

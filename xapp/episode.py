@@ -15,7 +15,8 @@ import orjson
 
 from xapp.contract import Contract, ContractError
 from xapp.contract_loading import load_contract
-from xapp.model import ORIGINS, QUALITIES, Episode, Malformed, Observation, Proposal, SourceState
+from xapp.leases import ControlError, control_order, read_control
+from xapp.model import ORIGINS, QUALITIES, AppliedControl, Episode, Malformed, Observation, Proposal, SourceState
 from xapp.plan import PlanError, read_proposal_document
 from xapp.times import time_fault
 
@@ -306,13 +307,19 @@ def _source(item: Any, path: str) -> SourceState:
     return SourceState(item["status"], retryable, after, left)
 
 
-def _controls(items: Any) -> tuple[dict[str, Any], ...]:
+def _controls(items: Any) -> tuple[AppliedControl, ...]:
     if not isinstance(items, list):
         _fail("$.controls", "must be a list")
-    for i, item in enumerate(items):
-        if not isinstance(item, dict):
-            _fail(f"$.controls[{i}]", "must be an object")
-    return tuple(items)
+    try:
+        found = tuple(read_control(item, f"$.controls[{i}]") for i, item in enumerate(items))
+    except ControlError as error:
+        _fail(error.path, error.reason)
+    seen: dict[str, int] = {}
+    for i, control in enumerate(found):
+        if control.decision_id in seen:
+            _fail(f"$.controls[{i}].decision_id", f"is also that of control {seen[control.decision_id]}")
+        seen[control.decision_id] = i
+    return found
 
 
 def _integer(value: Any, path: str) -> int:
@@ -328,10 +335,10 @@ def _fail(path: str, reason: str) -> NoReturn:
 
 
 def episode_json(episode: Episode) -> bytes:
-    """The canonical bytes of an episode: observations by arrival, then id; every default written out.
+    """The canonical bytes of an episode: observations by arrival, then id; controls as granted; every default written.
 
-    Permuting observations, sources or the keys of the proposal leaves them as they are. They read back to an equal
-    episode, and their digest is the identity of a decision.
+    Permuting observations, controls, sources or the keys of the proposal leaves them as they are. They read back to an
+    equal episode, and their digest is the identity of a decision.
     """
     return orjson.dumps(
         {
@@ -341,10 +348,14 @@ def episode_json(episode: Episode) -> bytes:
             "contract": None if episode.contract is None else orjson.Fragment(episode.contract.document),
             "sources": dict(sorted(episode.sources.items())),
             "observations": sorted(episode.observations, key=_arrival),
-            "controls": episode.controls,
+            "controls": orjson.Fragment(_controls_json(episode.controls)) if episode.controls else (),
             "proposal": orjson.Fragment(orjson.dumps(episode.proposal_raw, option=orjson.OPT_SORT_KEYS)),
         }
     )
+
+
+def _controls_json(controls: tuple[AppliedControl, ...]) -> bytes:
+    return orjson.dumps(sorted(controls, key=control_order), option=orjson.OPT_SORT_KEYS)
 
 
 def _arrival(observation: Observation) -> tuple[int, str]:

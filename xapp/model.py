@@ -19,6 +19,8 @@ Action = Literal["APPLY", "HOLD", "RETRY", "ESCALATE", "ABSTAIN"]
 QUALITIES: Final[tuple[str, ...]] = ("good", "suspect", "no_value", "incomplete")
 ORIGINS: Final[tuple[str, ...]] = ("live", "memory", "operator")
 ACTIONS: Final[tuple[str, ...]] = ("APPLY", "HOLD", "RETRY", "ESCALATE", "ABSTAIN")
+OUTCOMES: Final[tuple[str, ...]] = ("granted", "unacknowledged", "refused", "applied", "no_effect", "effect")
+"""What became of a control, each overriding those before it, in whatever order they are heard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,45 @@ class Malformed:
 
 
 @dataclass(frozen=True, slots=True)
+class AppliedControl:
+    """A control that was released, and what became of it (section 7): an item of an episode's `controls`.
+
+    `values`: planned field → `{"value", "unit"}` as released; `granted_at_ms`: t of its decision; `lease_until_ms`:
+    inclusive, None without a lease; `coupled`: keys that it moves too; `merged_with`: the proposal whose values it
+    repeats; `applied_at_ms`: when the network acknowledged it; `ack_until_ms`: until when an acknowledgement is awaited
+    (inclusive), None where none is; `effect_within_ms`: how long after it the effect is watched, None where it is not.
+    """
+
+    control_key: str
+    decision_id: str
+    proposal_id: str
+    values: Mapping[str, Any]
+    granted_at_ms: int
+    proposer: str = ""
+    contract_id: str = ""
+    bindings: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
+    lease_until_ms: int | None = None
+    coupled: tuple[str, ...] = ()
+    merged_with: str | None = None
+    ack_until_ms: int | None = None
+    effect_within_ms: int | None = None
+    applied_at_ms: int | None = None
+    outcome: str = "granted"
+
+    @property
+    def acknowledged(self) -> bool:
+        """Whether the network said that it applied it, or that its effect was looked for."""
+        return self.applied_at_ms is not None or self.outcome in ("applied", "no_effect", "effect")
+
+    @property
+    def effect_until_ms(self) -> int | None:
+        """Until when its effect is watched, inclusive; None where it is not, or not yet."""
+        if self.applied_at_ms is None or self.effect_within_ms is None:
+            return None
+        return self.applied_at_ms + self.effect_within_ms
+
+
+@dataclass(frozen=True, slots=True)
 class Episode:
     """Everything one decision depends on (section 1).
 
@@ -144,7 +185,7 @@ class Episode:
     proposal: Proposal | Malformed
     proposal_raw: Mapping[str, Any]
     sources: Mapping[str, SourceState] = field(default_factory=dict)
-    controls: tuple[Mapping[str, Any], ...] = ()
+    controls: tuple[AppliedControl, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +225,8 @@ class Retry:
 class Decision:
     """One answer to one proposal (section 6). `xapp.authorization.decision_json` gives its JSON form.
 
-    `record` is canonical JSON, digest included: what replay and audit need.
+    `record` is canonical JSON, digest included: what replay and audit need. `lease`: the control that an APPLY under a
+    contract with `control` grants; it follows from the rest, and is no member of the document.
     """
 
     decision_id: str
@@ -202,3 +244,4 @@ class Decision:
     retry: Retry | None
     explanation: str
     record: bytes
+    lease: AppliedControl | None = None
