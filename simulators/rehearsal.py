@@ -10,6 +10,7 @@ from typing import Any, Final
 from simulators.proposers.base import DEADLINE_MS, Draft
 from simulators.ran.emission import Emission, SourceNote
 from simulators.scenario import Scenario
+from xapp.authorization import FORMAT
 from xapp.contract import Contract
 from xapp.engine import assure
 from xapp.episode import read_proposal
@@ -19,6 +20,7 @@ from xapp.model import Decision, Episode, Malformed, Report
 TICK_MS: Final = 50
 WIRE_MS: Final = 4
 """From a node to the guard and the proposers."""
+_REGION: Final = "rehearsal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ class Rehearsal:
         down = {source: state for source, state in self._store.sources(now_ms).items() if source in concerned}
         decision = assure(
             Episode(
-                episode_id=f"rehearsal/{proposal.proposal_id}",
+                episode_id=f"{_REGION}/{proposal.proposal_id}",
                 decided_at_ms=now_ms,
                 contract=contract,
                 observations=self._store.episode_observations(resolution, now_ms),
@@ -126,6 +128,7 @@ class Rehearsal:
             return
         self.decisions.append(decision)
         answer = {
+            "format": FORMAT,
             "decision_id": decision.decision_id,
             "proposal_id": decision.proposal_id,
             "control_key": decision.control_key,
@@ -133,5 +136,10 @@ class Rehearsal:
             "action": decision.action,
             "released": decision.released,
             "valid_until_ms": decision.valid_until_ms,
+            "attempt": 1,
+            "final": True,
+            "sequence": len(self.decisions),
+            "region": _REGION,
+            "evidence": {"topic": "telemetry", "partition": 0, "offset": 0},
         }
         self._put(now_ms + self._lag.apply_ms, answer)

@@ -18,8 +18,12 @@ from simulators.ran.reports import cell_id, user_id
 from simulators.ran.world import World
 from simulators.tally import Tally
 from simulators.truth import is_safe
+from xapp.actuation import ActuatorCheck
+from xapp.signing import KnownKeys
 
 CELLS: Final = 7
+UNSIGNED: Final = ActuatorCheck(KnownKeys(), allow_unsigned=True)
+"""The check of a network whose guard signs nothing: a rehearsal, without a wire between them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +82,18 @@ def loops_of(layout: Layout) -> list[Loop]:
     return loops
 
 
-def build_scenario(seed: int, seconds: float, start_ms: int, cells: int = CELLS) -> Scenario:
-    """A run of `seconds` that begins at `start_ms` (Unix ms). Equal arguments give equal runs."""
+def build_scenario(
+    seed: int, seconds: float, start_ms: int, cells: int = CELLS, check: ActuatorCheck = UNSIGNED
+) -> Scenario:
+    """A run of `seconds` that begins at `start_ms` (Unix ms). Equal arguments give equal runs.
+
+    `check`: whose decisions the network carries out.
+    """
     layout = draw_layout(seed, cells)
     schedule = draw_schedule(layout, start_ms, seconds, seed)
     line = FaultLine(schedule.faults)
     return Scenario(
-        network=Network(World(layout, start_ms, schedule.blockages), line),
+        network=Network(World(layout, start_ms, schedule.blockages), line, check),
         line=line,
         proposers=(SliceXapp(loops_of(layout), start_ms), HandoverXapp()),
         tally=Tally(),

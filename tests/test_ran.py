@@ -17,6 +17,7 @@ from simulators.ran.losses import MAX_SLOPE_DB_S, Blockage, Corner
 from simulators.ran.reports import POLICY_SOURCE, Reporter, cell_id, index_of, source, user_id
 from simulators.ran.scheduler import allocate_mhz
 from simulators.ran.world import World
+from simulators.scenario import UNSIGNED
 from simulators.truth import is_safe
 from xapp.model import Report
 from xapp.radio.rate import rate_mbps
@@ -30,8 +31,14 @@ def world(seed: int = 1, cells: int = 3, blockages: tuple[Blockage, ...] = ()) -
 
 def decision(bindings: dict[str, Any], released: dict[str, Any], **other: Any) -> dict[str, Any]:
     return {
+        "format": "wirelessops.decision/1",
         "decision_id": "d-1",
         "proposal_id": "p-1",
+        "attempt": 1,
+        "final": True,
+        "sequence": 1,
+        "region": "r",
+        "evidence": {"topic": "t", "partition": 0, "offset": 0},
         "action": "APPLY",
         "bindings": bindings,
         "released": released,
@@ -164,7 +171,7 @@ def test_a_report_that_was_missed_is_not_made_up_for() -> None:
 
 def test_an_order_is_carried_out_once_and_shows_its_effect() -> None:
     net = world()
-    actuator = Actuator(net)
+    actuator = Actuator(net, UNSIGNED)
     first = actuator.receive(quota(SINGLE_USER, 1.5))
     assert first is not None
     assert first.kind == "applied"
@@ -183,7 +190,8 @@ def test_an_order_is_carried_out_once_and_shows_its_effect() -> None:
     [
         ({"valid_until_ms": T0 - 1}, "expired 1 ms ago"),
         ({"valid_until_ms": None}, "no end of validity"),
-        ({"released": None}, "cannot be read"),
+        ({"released": None}, "releases nothing"),
+        ({"released": {}}, "cannot be read"),
         ({"released": {"bandwidth": {"value": 3, "unit": "kHz"}}}, "MHz is needed"),
         ({"bindings": {"cell": "1", "slice": "2", "ue": "999"}}, "no such user"),
     ],
@@ -191,7 +199,7 @@ def test_an_order_is_carried_out_once_and_shows_its_effect() -> None:
 def test_what_may_not_be_carried_out_is_refused_and_changes_nothing(change: dict[str, Any], reason: str) -> None:
     net = world()
     before = net.quota_mhz.copy()
-    outcome = Actuator(net).receive(quota(SINGLE_USER, 1.5) | change)
+    outcome = Actuator(net, UNSIGNED).receive(quota(SINGLE_USER, 1.5) | change)
     assert outcome is not None
     assert outcome.kind == "refused"
     assert reason in outcome.reason
@@ -199,23 +207,23 @@ def test_what_may_not_be_carried_out_is_refused_and_changes_nothing(change: dict
 
 
 def test_authority_holds_to_the_last_millisecond() -> None:
-    outcome = Actuator(world()).receive(quota(SINGLE_USER, 1.5) | {"valid_until_ms": T0})
+    outcome = Actuator(world(), UNSIGNED).receive(quota(SINGLE_USER, 1.5) | {"valid_until_ms": T0})
     assert outcome is not None
     assert outcome.kind == "applied"
 
 
 @pytest.mark.parametrize("action", ["HOLD", "RETRY", "ESCALATE", "ABSTAIN"])
 def test_a_refusal_orders_nothing(action: str) -> None:
-    assert Actuator(world()).receive(quota(SINGLE_USER, 1.5) | {"action": action, "released": None}) is None
+    assert Actuator(world(), UNSIGNED).receive(quota(SINGLE_USER, 1.5) | {"action": action, "released": None}) is None
 
 
 def test_a_user_is_handed_over_only_by_the_cell_that_serves_it() -> None:
     net = world()
     user = int(np.flatnonzero((net.layout.slice_of == MOBILE) & (net.serving == 0))[0])
     bindings = {"ue": user_id(user), "serving": "1", "target": "2"}
-    actuator = Actuator(net)
+    actuator = Actuator(net, UNSIGNED)
     moved = actuator.receive(decision(bindings, {}))
-    late = actuator.receive(decision(bindings, {}, decision_id="d-2"))
+    late = actuator.receive(decision(bindings, {}, decision_id="d-2", proposal_id="p-2", sequence=2))
     assert moved is not None
     assert late is not None
     assert (moved.kind, late.kind) == ("applied", "refused")

@@ -1,21 +1,20 @@
 """The RAN's own check before it carries out a decision, and the carrying out.
 
-An actuator trusts the guard, but not the network between them: a decision may come late, twice, or for a user that has
-left. What it refuses changes nothing.
+An actuator trusts the guard, but not the network between them: a decision may come late, twice, out of order, from a
+stranger (`xapp.actuation` judges that), or for a user that has left. What it refuses changes nothing.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from simulators.ran.reports import cell_id, index_of
 from simulators.ran.world import World
+from xapp.actuation import ActuatorCheck, ActuatorState
 from xapp.radio.rate import rate_mbps
 
-_REMEMBERED: Final = 10_000
 _EFFECT_AFTER_MS: Final = 200
 
 Kind = Literal["applied", "refused", "effect", "no_effect"]
@@ -58,22 +57,30 @@ def read_order(bindings: Mapping[str, Any], values: Mapping[str, Any]) -> Order:
 
 
 class Actuator:
-    """Carries out decisions in one world. Deterministic; the caller brings the world to the present first."""
+    """Carries out decisions in one world. Deterministic; the caller brings the world to the present first.
 
-    def __init__(self, world: World) -> None:
+    `check` knows the guards whose decisions count.
+    """
+
+    def __init__(self, world: World, check: ActuatorCheck) -> None:
         self._world = world
-        self._done: OrderedDict[str, None] = OrderedDict()
+        self._check = check
+        self._state = ActuatorState()
         self._watched: list[tuple[int, Outcome, Order]] = []
 
     def receive(self, decision: Mapping[str, Any], witness: Callable[[Order], None] | None = None) -> Outcome | None:
         """Take one decision from the control topic; None where it orders nothing.
 
-        `witness` is told of an order about to be carried out. Raises KeyError for a document that is no decision.
+        A decision of a stranger orders nothing, and is answered with nothing: an outcome under its id would be believed
+        of the decision whose id it borrowed. `witness` is told of an order about to be carried out. Raises KeyError for
+        a document that is no decision.
         """
-        if decision["action"] != "APPLY":
-            return None
+        applies = decision["action"] == "APPLY"
         now = self._world.now_ms
-        order, reason = self._read(decision, now)
+        verdict, self._state = self._check.check(decision, now, self._state)
+        if not applies or not verdict.believed:
+            return None
+        order, reason = self._read(decision) if verdict.permitted else (None, verdict.detail)
         outcome = Outcome(
             decision_id=decision["decision_id"],
             proposal_id=decision["proposal_id"],
@@ -85,9 +92,6 @@ class Actuator:
             if witness is not None:
                 witness(order)
             self._carry_out(order)
-            self._done[outcome.decision_id] = None
-            if len(self._done) > _REMEMBERED:
-                self._done.popitem(last=False)
             self._watched.append((now + _EFFECT_AFTER_MS, outcome, order))
         return outcome
 
@@ -98,15 +102,8 @@ class Actuator:
         self._watched = [watched for watched in self._watched if watched[0] > now]
         return [self._effect(outcome, order) for _, outcome, order in ripe]
 
-    def _read(self, decision: Mapping[str, Any], now_ms: int) -> tuple[Order | None, str]:
-        """The order, if it may be carried out; else why not."""
-        if decision["decision_id"] in self._done:
-            return None, "carried out before"
-        valid_until = decision.get("valid_until_ms")
-        if not isinstance(valid_until, int):
-            return None, "no end of validity"
-        if now_ms > valid_until:
-            return None, f"expired {now_ms - valid_until} ms ago"
+    def _read(self, decision: Mapping[str, Any]) -> tuple[Order | None, str]:
+        """The order, if this network can carry it out; else why not."""
         try:
             order = read_order(decision["bindings"], decision["released"])
         except (AttributeError, KeyError, TypeError, ValueError) as error:

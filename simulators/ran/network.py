@@ -10,6 +10,7 @@ from simulators.ran.answers import Answering
 from simulators.ran.emission import Emission
 from simulators.ran.reports import MIN_PERIOD_MS, Reporter
 from simulators.ran.world import World
+from xapp.actuation import ActuatorCheck
 
 REQUEST_PATIENCE_MS: Final = 2000
 
@@ -25,13 +26,16 @@ class Line(Protocol):
 
 
 class Network:
-    """One simulated RAN. All times are Unix ms given by the caller; they may not run backwards."""
+    """One simulated RAN. All times are Unix ms given by the caller; they may not run backwards.
 
-    def __init__(self, world: World, line: Line, period_ms: int = MIN_PERIOD_MS) -> None:
+    `check` knows the guards whose decisions are carried out.
+    """
+
+    def __init__(self, world: World, line: Line, check: ActuatorCheck, period_ms: int = MIN_PERIOD_MS) -> None:
         self.world = world
         self._line = line
         self._reporter = Reporter(world, period_ms)
-        self._actuator = Actuator(world)
+        self._actuator = Actuator(world, check)
         self._answering = Answering(self._reporter, line.is_out)
 
     def tick(self, now_ms: int) -> list[Emission]:
