@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from streams.broker import EMBEDDED_FETCH_WAIT_MS, EMBEDDED_MESSAGE_BYTES
+from streams.kafka_security import KafkaSecurity
+from streams.settings_errors import SettingsError as SettingsError
 from streams.topics import DEFAULT_PREFIX, Topics, topics
 from xapp.contract import Contract, ContractError
 from xapp.contract_loading import read_contract
@@ -22,10 +24,6 @@ CARRIED_MESSAGE_BYTES = 16_000_000
 """Largest message we try to write: a value of 10 MB in base64, and its envelope."""
 
 
-class SettingsError(ValueError):
-    """Options or contract files that must not be started with: one line per fault."""
-
-
 class GuardSettings(BaseModel):
     """Everything the guard service is configured by.
 
@@ -33,6 +31,12 @@ class GuardSettings(BaseModel):
     `partitions`, `replication`: of topics that do not exist yet; `history_ms`, `history_count`: bounds of the
     evidence store; `connect_timeout_s`: bound on reaching the broker and
     reading what it holds of the past; `stop_timeout_s`: bound on stopping; `web_port` of None: no web.
+
+    `security`: of every connection to Kafka; `alone`: this guard owns all partitions, without a group or transactions
+    (the embedded broker has neither); `session_timeout_ms`: a worker not heard of for so long loses its partitions;
+    `hold_ms`: how long a proposal without a deadline may wait for its final decision; `queue_limit`: proposals of one
+    partition that may wait; `retry_budget_per_s`: requests a partition may send out; `signing_key`: PEM of the Ed25519
+    key that signs decisions; `unsigned`: sign none.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -51,6 +55,14 @@ class GuardSettings(BaseModel):
     max_message_bytes: Annotated[int, Field(ge=10_000)] = CARRIED_MESSAGE_BYTES
     connect_timeout_s: Annotated[float, Field(gt=0, le=600)] = 15.0
     stop_timeout_s: Annotated[float, Field(gt=0, le=60)] = 5.0
+    security: KafkaSecurity = KafkaSecurity()
+    alone: bool = False
+    session_timeout_ms: Annotated[int, Field(ge=1_000, le=300_000)] = 10_000
+    hold_ms: Annotated[int, Field(ge=0, le=600_000)] = 2_000
+    queue_limit: Annotated[int, Field(ge=1, le=1_000_000)] = 2_000
+    retry_budget_per_s: Annotated[float, Field(ge=0, le=10_000, allow_inf_nan=False)] = 5.0
+    signing_key: Path | None = None
+    unsigned: bool = False
 
     @field_validator("prefix")
     @classmethod
@@ -58,14 +70,19 @@ class GuardSettings(BaseModel):
         topics(prefix)
         return prefix
 
+    @model_validator(mode="after")
+    def _signs_or_does_not(self) -> Self:
+        if self.unsigned and self.signing_key is not None:
+            raise ValueError("signing_key: not with unsigned")
+        return self
+
     @classmethod
     def of(cls, **options: Any) -> Self:
         """Settings from options. Raises SettingsError naming each option at fault."""
         try:
             return cls(**options)
         except ValidationError as error:
-            faults = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
-            raise SettingsError("\n".join(faults)) from error
+            raise SettingsError.of(error) from None
 
     @classmethod
     def embedded(cls, bootstrap_servers: str, **options: Any) -> Self:
@@ -75,6 +92,7 @@ class GuardSettings(BaseModel):
                 "bootstrap_servers": bootstrap_servers,
                 "fetch_wait_ms": EMBEDDED_FETCH_WAIT_MS,
                 "max_message_bytes": EMBEDDED_MESSAGE_BYTES,
+                "alone": True,
                 **options,
             }
         )
