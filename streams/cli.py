@@ -19,10 +19,16 @@ app = typer.Typer(
 )
 contract_app = typer.Typer(no_args_is_help=True, help="Contracts.")
 record_app = typer.Typer(help="Record topics to a file; export decision records.")
+keys_app = typer.Typer(no_args_is_help=True, help="Signing keys.")
 app.add_typer(contract_app, name="contract")
+app.add_typer(keys_app, name="keys")
 app.add_typer(record_app, name="record")
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="A file, or - for standard input.")]
+Keys = Annotated[
+    list[Path] | None, typer.Option("--keys", help="Public keys that are known: PEM files, or folders of *.pem.")
+]
+AllowUnsigned = Annotated[bool, typer.Option("--allow-unsigned", help="Take what nobody signed, too.")]
 Bootstrap = Annotated[str | None, typer.Option("--bootstrap-servers", help="Kafka; none: the embedded broker.")]
 Prefix = Annotated[str, typer.Option(help="What the names of all topics begin with.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
@@ -45,11 +51,55 @@ def view(file: File) -> None:
 
 
 @app.command()
-def verify(file: File) -> None:
-    """Decide again from the record alone: `faithful`, or exit 1 and the claims that fail. One, or one a line."""
-    from streams.commands.assure import verify_file
+def verify(
+    file: File,
+    keys: Keys = None,
+    allow_unsigned: AllowUnsigned = False,
+    checkpoints: Annotated[str | None, typer.Option(help="A file of checkpoints kept apart from FILE.")] = None,
+    from_index: Annotated[
+        list[str] | None, typer.Option(metavar="[PARTITION:]N", help="Where the records must begin.")
+    ] = None,
+) -> None:
+    """Decide again from the record alone; check signatures, and the chain of records, where the file has them.
 
-    raise typer.Exit(verify_file(file))
+    `faithful`, or exit 1 and what is wrong, by line. Exit 3: nothing is wrong, but signatures need --keys.
+    """
+    from streams.commands.verify import verify_file
+
+    code = verify_file(
+        file, keys=keys or (), allow_unsigned=allow_unsigned, checkpoints=checkpoints, from_index=from_index or ()
+    )
+    raise typer.Exit(code)
+
+
+@app.command("actuate-check")
+def actuate_check(
+    file: File,
+    keys: Keys = None,
+    allow_unsigned: AllowUnsigned = False,
+    state: Annotated[Path | None, typer.Option(help="What was seen before; kept here for the next run.")] = None,
+    now_ms: Annotated[int | None, typer.Option(help="Unix ms; none: the clock.")] = None,
+) -> None:
+    """May an actuator carry out these decisions, now? One verdict a line; exit 1 where one is refused."""
+    from streams.commands.actuate import actuate_file
+
+    raise typer.Exit(actuate_file(file, keys=keys or (), allow_unsigned=allow_unsigned, state=state, now_ms=now_ms))
+
+
+@keys_app.command("new")
+def keys_new(out: Annotated[Path, typer.Option(help="The private key; its public half goes beside it.")]) -> None:
+    """Make a signing key (Ed25519). Nothing is overwritten."""
+    from streams.commands.keys import new_key
+
+    raise typer.Exit(new_key(out))
+
+
+@keys_app.command("show")
+def keys_show(file: Annotated[Path, typer.Argument(metavar="FILE", help="A private or a public key, PEM.")]) -> None:
+    """The keyid of a key, and its public half."""
+    from streams.commands.keys import show_keys
+
+    raise typer.Exit(show_keys(file))
 
 
 @contract_app.command("check")

@@ -135,9 +135,7 @@ class ActuatorCheck:
     known: KnownKeys
     allow_unsigned: bool = False
 
-    def check(
-        self, decision: Mapping[str, Any], now_ms: int, state: ActuatorState
-    ) -> tuple[Verdict, ActuatorState]:
+    def check(self, decision: Mapping[str, Any], now_ms: int, state: ActuatorState) -> tuple[Verdict, ActuatorState]:
         """Whether a decision (as `orjson.loads` gave it) may be carried out at `now_ms`, and the state after it.
 
         A decision that is permitted counts as carried out from then on, whatever becomes of it. Every decision that is
@@ -161,9 +159,7 @@ class ActuatorCheck:
         return verdict, state
 
 
-def _judge(
-    decision: Mapping[str, Any], read: _Read, now_ms: int, last: int, state: ActuatorState
-) -> Verdict:
+def _judge(decision: Mapping[str, Any], read: _Read, now_ms: int, last: int, state: ActuatorState) -> Verdict:
     if decision["action"] != "APPLY":
         return Verdict("nothing_to_do", decision["action"])
     if decision.get("final") is not True:

@@ -184,9 +184,7 @@ def audit(
         first = heads.setdefault(checkpoint.partition, {}).setdefault(checkpoint.index, checkpoint)
         if first.head != checkpoint.head:
             detail = f"two checkpoints contradict each other: {first.head} and {checkpoint.head}"
-            findings.append(
-                Finding("contradictory", checkpoint.partition, checkpoint.index, checkpoint.index, detail)
-            )
+            findings.append(Finding("contradictory", checkpoint.partition, checkpoint.index, checkpoint.index, detail))
     for partition, records in sorted(chains.items()):
         findings += _Audit(partition, records, heads.get(partition, {}), begins.get(partition)).findings()
     return findings

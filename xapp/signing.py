@@ -2,7 +2,7 @@
 
 A payload travels in an envelope, as the bytes that were signed. A decision on `control` is a document that readers
 take as it is: its signature is one more member, made over the canonical form of all the others, so that neither the
-order of keys nor the spelling of a string matters. Ed25519 is deterministic: equal keys and bytes give equal signatures.
+order of keys nor the spelling of a string matters. Ed25519 is deterministic: same key and bytes, same signature.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`wirelessops assure`, `view`, `verify`, `contract check`, `record export`: the engine over files (section 8)."""
+"""`wirelessops assure`, `view`, `contract check`, `record export`: the engine over files (section 8)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from xapp.contracts import shipped
 from xapp.engine import assure
 from xapp.episode import MAX_BYTES, EpisodeError, episode_from, parse_episode, read_document
 from xapp.evidence.view import normalised_view
-from xapp.faithfulness import verify
 
 OK, FAILED, INVALID = 0, 1, 2
 STDIN = "-"
@@ -32,20 +31,6 @@ def assure_file(source: str, jsonl: bool) -> int:
 def view_file(source: str) -> int:
     """The normalised view of an episode; its proposal may be missing, or hold no more than its bindings."""
     return _whole(source, _view)
-
-
-def verify_file(source: str) -> int:
-    """`faithful` and 0 where every decision of the file is; else 1 and the claims that fail."""
-    try:
-        with _opened(source) as stream:
-            documents = list(_documents(stream.read()))
-    except OSError as error:
-        return _complain(f"{source}: {error.strerror or error}")
-    if not documents:
-        return _complain(f"{source}: holds no decision")
-    failing = [f"{place}{claim}" for place, document in documents for claim in _claims(document)]
-    print("\n".join(failing) or "faithful")
-    return FAILED if failing else OK
 
 
 def check_contract(source: str) -> int:
@@ -145,10 +130,6 @@ def _documents(data: bytes) -> Iterator[tuple[str, Any]]:
                 yield f"line {number}: ", orjson.loads(line)
             except orjson.JSONDecodeError as error:
                 yield f"line {number}: ", error
-
-
-def _claims(document: Any) -> list[str]:
-    return [f"not JSON: {document}"] if isinstance(document, orjson.JSONDecodeError) else verify(document)
 
 
 def _opened(source: str) -> BinaryIO:
