@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
 import orjson
 
 from xapp.contract import Contract, Member, Resolution
+from xapp.coordination import NOTHING, Coordination
 from xapp.episode import episode_json
 from xapp.evidence.ledger import Ledger
 from xapp.evidence.view import view_of
 from xapp.explanation import explain
 from xapp.governor import POLICY, Findings, Rule
 from xapp.integrity.monitor import MemberState
-from xapp.model import Decision, Episode, Malformed, Proposal, Repair, Retry, Violation
+from xapp.model import AppliedControl, Decision, Episode, Malformed, Proposal, Repair, Retry, Violation
 from xapp.repair import Rebuilt, closure
 from xapp.sustain import Sustained
 
@@ -25,7 +26,7 @@ FORMAT: Final = "wirelessops.decision/1"
 RECORD_KEYS: Final = (
     "episode", "contract_digest", "state_version", "normalised", "candidate", "sources_used", "sources_blocked",
     "integrity", "support_graph", "repair_scope", "windows", "repairs", "unresolved_risks", "provenance_coverage",
-    "unsafe_overwrites", "claimed_evidence",
+    "unsafe_overwrites", "claimed_evidence", "control",
 )  # fmt: skip
 
 
@@ -44,13 +45,15 @@ class Account:
     repairs: tuple[Repair, ...]
     violations: tuple[Violation, ...]
     windows: Mapping[str, Sustained]
+    coordination: Coordination
+    moved_at_ms: int | None
 
     @property
     def complete(self) -> bool:
         """Whether every claim of the record resolves to the ledger, and no newer evidence was overwritten."""
-        arrived = self.ledger.arrived
-        named = all(i in arrived for ids in self.used.values() for i in ids)
-        supported = all(i in arrived for repair in self.repairs for i in repair.support)
+        held = self.ledger.held
+        named = all(held(i) is not None for ids in self.used.values() for i in ids)
+        supported = all(held(i) is not None for repair in self.repairs for i in repair.support)
         return named and supported and self.unsafe_overwrites == 0
 
     @property
@@ -73,6 +76,7 @@ def authorise(account: Account, rule: Rule, findings: Findings, retry: Retry | N
     candidate = _candidate(contract, account.rebuilt)
     applied = rule.action == "APPLY"
     until = _valid_until(account) if applied else None
+    lease = _lease(account, candidate) if applied else None
     return _decision(
         account.episode,
         action=rule.action,
@@ -87,6 +91,30 @@ def authorise(account: Account, rule: Rule, findings: Findings, retry: Retry | N
         retry=retry,
         explanation=explain(rule, findings, account.violations, account.repairs, until, retry),
         record=_record(account, candidate),
+        lease=lease,
+    )
+
+
+def _lease(account: Account, candidate: Mapping[str, Any]) -> AppliedControl | None:
+    """The control that an APPLY grants, but for its decision's id; None where nothing would ever ask for it."""
+    contract, proposal, now = account.contract, account.proposal, account.episode.decided_at_ms
+    control = contract.control
+    if control is None and not any(f.moved_by_control for f in contract.fields.values()):
+        return None
+    return AppliedControl(
+        control_key=proposal.control_key,
+        decision_id="",
+        proposal_id=proposal.proposal_id,
+        values={name: entry for name, entry in candidate.items() if contract.fields[name].kind == "planned"},
+        granted_at_ms=now,
+        proposer=proposal.proposer,
+        contract_id=contract.contract_id,
+        bindings=proposal.bindings,
+        lease_until_ms=account.coordination.lease_until_ms,
+        coupled=tuple(key for key in account.resolution.coupled if key != proposal.control_key),
+        merged_with=account.coordination.merged_with,
+        ack_until_ms=None if control is None or control.ack_ms is None else now + control.ack_ms,
+        effect_within_ms=None if control is None or control.effect is None else control.effect.within_ms,
     )
 
 
@@ -118,10 +146,12 @@ def _decision(
     record: dict[str, Any], violations: tuple[Violation, ...], released: Mapping[str, Any] | None = None,
     valid_until_ms: int | None = None, repairs: tuple[Repair, ...] = (),
     used: Mapping[str, tuple[str, ...]] | None = None, blocked: tuple[str, ...] = (), retry: Retry | None = None,
+    lease: AppliedControl | None = None,
 ) -> Decision:  # fmt: skip
     decided_on = episode_json(episode)
+    decision_id = hashlib.sha256(decided_on).hexdigest()
     return Decision(
-        decision_id=hashlib.sha256(decided_on).hexdigest(),
+        decision_id=decision_id,
         episode_id=episode.episode_id,
         proposal_id=episode.proposal.proposal_id,
         action=action,
@@ -136,6 +166,7 @@ def _decision(
         retry=retry,
         explanation=explanation,
         record=_sealed({"episode": orjson.Fragment(decided_on), **record}),
+        lease=None if lease is None else replace(lease, decision_id=decision_id),
     )
 
 
@@ -160,7 +191,7 @@ def _candidate(contract: Contract, rebuilt: Rebuilt) -> dict[str, Any]:
 
 
 def _valid_until(account: Account) -> int:
-    """Section 6: inclusive; authority ends with the first of the evidence it rests on."""
+    """Section 6: inclusive; authority ends with the first of the evidence it rests on, or with its lease."""
     now = account.episode.decided_at_ms
     limits = [] if account.proposal.deadline_ms is None else [account.proposal.deadline_ms]
     for member, state in account.states.items():
@@ -171,12 +202,15 @@ def _valid_until(account: Account) -> int:
             for bound in account.resolution.members_of(ancestor):
                 limits.append(min(account.ledger.ancestry(ancestor).oldest_ms, now) + bound.freshness_ms)
     limits += [window.until_ms for window in account.windows.values()]
+    if account.coordination.lease_until_ms is not None:
+        limits.append(account.coordination.lease_until_ms)
     return min(limits)
 
 
 def _record(account: Account, candidate: Mapping[str, Any]) -> dict[str, Any]:
     episode, contract, states = account.episode, account.contract, account.states
-    used, arrived = account.used, account.ledger.arrived
+    used, ledger = account.used, account.ledger
+    arrived = ledger.arrived | ledger.answers if ledger.answers else ledger.arrived
     critical = [name for name, f in contract.fields.items() if f.kind == "observed" and f.critical]
     covered = sum(1 for name in critical if name in account.rebuilt.values)
     blocked: dict[str, list[str]] = {}
@@ -223,6 +257,22 @@ def _record(account: Account, candidate: Mapping[str, Any]) -> dict[str, Any]:
         "provenance_coverage": covered / len(critical) if critical else 1.0,
         "unsafe_overwrites": account.unsafe_overwrites,
         "claimed_evidence": {i: i in arrived for i in account.proposal.evidence},
+        "control": _control(account),
+    }
+
+
+def _control(account: Account) -> dict[str, Any] | None:
+    """What of section 7 was weighed; null where there was nothing to weigh."""
+    found = account.coordination
+    if found is NOTHING and account.moved_at_ms is None:
+        return None
+    return {
+        "leases": found.leases,
+        "merged_with": found.merged_with,
+        "lease_until_ms": found.lease_until_ms,
+        "changes": found.changes,
+        "last_applied": found.last_applied,
+        "moved_at_ms": account.moved_at_ms,
     }
 
 

@@ -19,6 +19,7 @@ from xapp.model import Observation
 
 Bindings = Mapping[str, str | tuple[str, ...]]
 PLACEHOLDER: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+EFFECT: Final = "control:effect"  # its place among the inputs of a contract
 _BLANKS: Final = str.maketrans({" ": "_", "-": "_", "\t": "_"})
 
 

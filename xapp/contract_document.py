@@ -50,8 +50,8 @@ class ConstraintDocument(Document):
 class BudgetDocument(Document):
     """At most `changes` of a key per `per_ms`; `max_step`: field → largest step from the value last applied."""
 
-    changes: Annotated[int, Field(strict=True, ge=0)] | None = None
-    per_ms: Milliseconds | None = None
+    changes: Annotated[int, Field(strict=True, ge=0, le=1000)] | None = None
+    per_ms: Annotated[int, Field(strict=True, ge=1, lt=2**53)] | None = None
     max_step: dict[Text, NonNegative] = {}
 
 

@@ -12,10 +12,11 @@ import orjson
 from pydantic import ValidationError
 
 from xapp import units
-from xapp.contract import PLACEHOLDER, Constraint, Contract, ContractError, Field, normalise
+from xapp.contract import EFFECT, PLACEHOLDER, Constraint, Contract, ContractError, Field, normalise
 from xapp.contract_document import ConstraintDocument, ContractDocument, ControlDocument, FieldDocument
 from xapp.expression import Expression, ExpressionError, compile_expression
 
+EFFECT_PATH: Final = "$.control.effect.expr"
 _PLAIN_PATH: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
@@ -73,8 +74,14 @@ def load_contract(document: Any) -> Contract:
         errors.append(("$.fields", "no critical observed field: such a contract guards nothing"))
     order = _order(fields, errors)
     bindings = dict.fromkeys(name for f in fields.values() for name in f.bindings)
+    effect: Expression | None = None
     if parsed.control is not None:
-        bindings |= dict.fromkeys(_check_control(parsed.control, fields, expression, errors))
+        bindings |= dict.fromkeys(_check_control(parsed.control, fields, errors))
+        if parsed.control.effect is not None:
+            effect = expression(parsed.control.effect.expr, EFFECT_PATH, "boolean")
+    inputs = {} if errors else _inputs(fields, constraints, order, effect)
+    if effect is not None and not errors and not inputs[EFFECT]:
+        errors.append((EFFECT_PATH, "reads no observed field: nothing that is measured could show it"))
     if errors:
         raise ContractError(errors)
     raw = orjson.dumps(document)
@@ -86,11 +93,12 @@ def load_contract(document: Any) -> Contract:
         max_clock_skew_ms=parsed.max_clock_skew_ms,
         override_intent=parsed.override_intent,
         order=order,
-        inputs=_inputs(fields, constraints, order),
+        inputs=inputs,
         bindings=tuple(bindings),
         by_name=_by_name(fields),
         document=raw,
         digest="sha256:" + hashlib.sha256(raw).hexdigest(),
+        effect=effect,
     )
 
 
@@ -167,18 +175,24 @@ def _constraint(spec: ConstraintDocument, path: str, expression: Any) -> Constra
 
 
 def _check_control(
-    control: ControlDocument, fields: Mapping[str, Field], expression: Any, errors: list[tuple[str, str]]
+    control: ControlDocument, fields: Mapping[str, Field], errors: list[tuple[str, str]]
 ) -> tuple[str, ...]:
     names = _template(control.key or "", "$.control.key", errors)
     for i, coupled in enumerate(control.coupled):
         names += _template(coupled, f"$.control.coupled[{i}]", errors)
+        if coupled == control.key:
+            errors.append((f"$.control.coupled[{i}]", "is the control's own key"))
+        if coupled in control.coupled[:i]:
+            errors.append((f"$.control.coupled[{i}]", f"'{coupled}' is listed twice"))
     if control.budget is not None:
-        errors.extend(
-            (_json_path(("control", "budget", "max_step", name)), f"unknown field '{name}'")
-            for name in control.budget.max_step if name not in fields
-        )  # fmt: skip
-    if control.effect is not None:
-        expression(control.effect.expr, "$.control.effect.expr", "boolean")
+        if control.budget.changes is not None and control.budget.per_ms is None:
+            errors.append(("$.control.budget.per_ms", "is required beside changes"))
+        for name in control.budget.max_step:
+            path = _json_path(("control", "budget", "max_step", name))
+            if name not in fields:
+                errors.append((path, f"unknown field '{name}'"))
+            elif fields[name].kind != "planned" or fields[name].type != "number":
+                errors.append((path, f"'{name}' is no planned number: only those have a step"))
     return names
 
 
@@ -203,7 +217,7 @@ def _by_name(fields: Mapping[str, Field]) -> dict[str, tuple[str, ...]]:
 
 
 def _inputs(
-    fields: Mapping[str, Field], constraints: tuple[Constraint, ...], order: tuple[str, ...]
+    fields: Mapping[str, Field], constraints: tuple[Constraint, ...], order: tuple[str, ...], effect: Expression | None
 ) -> dict[str, tuple[str, ...]]:
     reach: dict[str, dict[str, None]] = {n: {n: None} for n, f in fields.items() if f.kind == "observed"}
     reach |= {n: {} for n in fields if n not in reach}
@@ -214,4 +228,6 @@ def _inputs(
     found = {name: tuple(observed) for name, observed in reach.items()}
     for c in constraints:
         found["constraint:" + c.id] = tuple({o: None for i in c.expr.names for o in reach[i]})
+    if effect is not None:
+        found[EFFECT] = tuple({o: None for i in effect.names for o in reach[i]})
     return found

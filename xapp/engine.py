@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from xapp.authorization import Account, authorise, refuse_malformed
-from xapp.contract import Constraint, Contract, Field, Member, Resolution, normalise
+from xapp.contract import Constraint, Contract, Member, Resolution
+from xapp.coordination import coordinate, moved_at_ms, preconditions
 from xapp.episode import no_contract
 from xapp.evidence.ledger import build_ledger
 from xapp.expression import NoValue
 from xapp.governor import Findings, govern, independent_risks, retry_terms
-from xapp.integrity.conflict import differ
 from xapp.integrity.fault import Filing
 from xapp.integrity.monitor import MemberState, Monitor
-from xapp.model import Decision, Episode, Malformed, Proposal, Repair, Violation
-from xapp.plan import PlanValue, entry_value
+from xapp.integrity.operator import denial
+from xapp.model import Decision, Episode, Malformed, Repair, Violation
 from xapp.repair import Rebuilt, compute, rebuild
 from xapp.sustain import Sustained, judge_window
 
@@ -33,21 +33,27 @@ def assure(episode: Episode) -> Decision:
     assert contract is not None, "a proposal is read against its contract"
     resolution = contract.resolve(proposal.bindings)
     ledger = build_ledger(episode.observations, resolution, now)
-    monitor = Monitor(ledger, resolution, episode.sources, now, proposal.deadline_ms)
+    moved = moved_at_ms(episode.controls, proposal.control_key) if episode.controls else None
+    monitor = Monitor(ledger, resolution, episode.sources, now, proposal.deadline_ms, moved)
     states = {member: monitor.support(member) for member in resolution.members}
     observed, used = _supported(contract, resolution, states)
     court = _Court(contract, resolution, states, monitor, now)
     rebuilt = rebuild(contract, resolution, proposal.plan, observed, used, court.satisfied)
     judged = [court.judge(constraint, rebuilt.values) for constraint in contract.constraints]
+    coordination = coordinate(episode.controls, contract, resolution, proposal, rebuilt.values, now)
     violations = [
         *(v for member in resolution.members for v in states[member].violations),
         *sorted(rebuilt.violations, key=lambda v: _position(contract, v.field)),
         *(v for _, verdicts, _ in judged for v in verdicts),
-        *_preconditions(contract, resolution, proposal, rebuilt),
+        *coordination.violations,
     ]
+    if proposal.expected:
+        violations += preconditions(episode.controls, contract, resolution, proposal, observed)
     if proposal.deadline_ms is not None and proposal.deadline_ms < now:
         late = f"its deadline passed {now - proposal.deadline_ms} ms before the decision"
         violations.insert(0, Violation("expired", None, None, (), False, True, late))
+    if ledger.answers and (denied := denial(ledger, proposal.proposal_id)) is not None:
+        violations.insert(0, Violation("denied", None, None, (denied.id,), False, True, f"{denied.source} denied it"))
     filings = _filings(contract, resolution, states)
     intended = proposal.intent == "APPLY" or contract.override_intent
     account = Account(
@@ -62,6 +68,8 @@ def assure(episode: Episode) -> Decision:
         repairs=_repairs(contract, resolution, states, rebuilt),
         violations=tuple(violations),
         windows={c.id: s for c, _, s in judged if s is not None},
+        coordination=coordination,
+        moved_at_ms=moved,
     )
     observed_blocks = {v for member in resolution.members for v in states[member].violations}
     blocking = tuple(v for v in violations if v.blocking)
@@ -72,6 +80,7 @@ def assure(episode: Episode) -> Decision:
         blocking=tuple(v for v in blocking if v not in observed_blocks),
         mixed=independent_risks(filings, ledger) if len(filings) > 1 else None,
         codes=frozenset(v.code for v in blocking),
+        asked=coordination.asked,
     )
     rule = govern(findings)
     retry = retry_terms(filings, episode.sources) if rule.action == "RETRY" else None
@@ -138,41 +147,12 @@ def _repairs(
         replaced = next((state.heads[s].observation.id for s in member.sources if s in state.heads), None)
         if state.recalled:
             found.append(Repair("recall", f.name, replaced, observation.id, (observation.id,)))
-        elif observation.source != member.sources[0]:
+        elif observation.source != member.sources[0] and observation.origin != "operator":
             primary = state.heads.get(member.sources[0])
             before_id = None if primary is None else primary.observation.id
             found.append(Repair("substitute_source", f.name, before_id, observation.id, (observation.id,)))
     found += sorted(rebuilt.repairs, key=lambda r: _position(contract, r.field))
     return tuple(found)
-
-
-def _preconditions(contract: Contract, resolution: Resolution, proposal: Proposal, rebuilt: Rebuilt) -> list[Violation]:
-    """Section 7: `expected` old values that differ from an observed field's support, or are unknown."""
-    found: list[Violation] = []
-    for name, entry in (proposal.expected or {}).items():
-        fields = [n for n in contract.by_name.get(normalise(name), ()) if contract.fields[n].kind == "observed"]
-        detail = "no observed field of the contract has this name"
-        if len(fields) == 1:
-            f = contract.fields[fields[0]]
-            try:
-                detail = _unexpected(entry_value(name, entry, f, resolution.keys.get(f.name)), f, rebuilt)
-            except Exception as error:  # an error inside a check blocks like a failure of that check
-                detail = f"error inside the check: {error!r}"
-            if not detail:
-                continue
-        field = fields[0] if fields else None
-        found.append(Violation("precondition", field, None, (), False, True, f"{name}: {detail}"))
-    return found
-
-
-def _unexpected(said: PlanValue, f: Field, rebuilt: Rebuilt) -> str:
-    if said.value is None:
-        return said.detail
-    if f.name not in rebuilt.values:
-        return "nothing supports its present value"
-    if differ(said.value, rebuilt.values[f.name], f):
-        return f"the proposer expects {said.value}, evidence says {rebuilt.values[f.name]}"
-    return ""
 
 
 class _Judged(NamedTuple):
@@ -232,7 +212,8 @@ class _Court:
                 state = self._states[member]
                 if state.support is None or state.blocked:
                     return None
-                supports[member] = (state.support, state.recalled)
+                alone = state.recalled or state.support.observation.origin == "operator"
+                supports[member] = (state.support, alone)
         if not supports:
             return None
         derived = _derived_inputs(self._contract, constraint)

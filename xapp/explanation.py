@@ -34,6 +34,8 @@ def explain(
     if findings.mixed is not None and rule.action == "ESCALATE":
         told.append(f"{findings.mixed[0]} and {findings.mixed[1]} fail independently")
     follow = _NEXT.get(rule.action, "")
+    if rule.action == "HOLD" and "HOLD" in findings.asked:
+        follow = "Propose again when that has passed."
     if retry is not None:
         follow = f"Ask {retry.source} again after {retry.after_ms} ms ({retry.left} attempts left)."
     return f"{'; '.join(told)}. {follow}".strip()

@@ -1,6 +1,6 @@
 """The ordered action governor (eq. 9; section 5): a table, first match wins.
 
-Row 0 is ours: a proposal that is malformed or expired is answered before its evidence is weighed.
+Row 0 is ours: a proposal that is malformed, expired or denied is answered before its evidence is weighed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from xapp.model import Retry, SourceState, Violation
 _ESCALATED: Final = frozenset(
     {"ambiguous_schema", "ambiguous_unit", "conflict", "out_of_order", "unknown_source", "unresolved_provenance"}
 )
-_HELD: Final = frozenset({"stale", "future", "no_value", "out_of_range", "unknown_schema", "unknown_unit", "missing"})
+_HELD: Final = frozenset(
+    {"stale", "causally_stale", "future", "no_value", "out_of_range", "unknown_schema", "unknown_unit", "missing"}
+)
 _HELD_CONSTRAINTS: Final = frozenset({"gap", "not_sustained"})
 
 
@@ -25,7 +27,8 @@ _HELD_CONSTRAINTS: Final = frozenset({"gap", "not_sustained"})
 class Findings:
     """What the governor decides on. `filings`: blocked critical observed field → what it is filed under.
 
-    `blocking`: violations that block, those of `filings` excepted; `mixed`: the independent pair, where there is one.
+    `blocking`: violations that block, those of `filings` excepted; `mixed`: the independent pair, where there is one;
+    `asked`: what other controls ask for (section 7): HOLD, ESCALATE.
     """
 
     intended: bool
@@ -34,10 +37,11 @@ class Findings:
     blocking: tuple[Violation, ...] = ()
     mixed: tuple[str, str] | None = None
     codes: frozenset[str] = frozenset()
+    asked: frozenset[str] = frozenset()
 
 
 def _unanswerable(f: Findings) -> bool:
-    return bool(f.codes & {"malformed", "expired"})
+    return bool(f.codes & {"malformed", "expired", "denied"})
 
 
 def _ready(f: Findings) -> bool:
@@ -49,6 +53,7 @@ def _ambiguous(f: Findings) -> bool:
         any(filing.code in _ESCALATED for filing in f.filings.values())
         or any(v.code in _ESCALATED for v in f.blocking)
         or f.mixed is not None
+        or "ESCALATE" in f.asked
     )
 
 
@@ -62,7 +67,7 @@ def _retryable(f: Findings) -> bool:
 
 def _not_yet_current(f: Findings) -> bool:
     held = any(filing.code in _HELD for filing in f.filings.values())
-    return (held or bool(f.codes & _HELD_CONSTRAINTS)) and _no_final_outage(f)
+    return ((held or bool(f.codes & _HELD_CONSTRAINTS)) and _no_final_outage(f)) or "HOLD" in f.asked
 
 
 class Rule(NamedTuple):
@@ -74,11 +79,11 @@ class Rule(NamedTuple):
 
 
 POLICY: Final[tuple[Rule, ...]] = (
-    Rule("ABSTAIN", "malformed or expired", _unanswerable),
+    Rule("ABSTAIN", "malformed, expired or denied", _unanswerable),
     Rule("APPLY", "ready", _ready),
-    Rule("ESCALATE", "ambiguity, disagreement, or independent mixed risks", _ambiguous),
+    Rule("ESCALATE", "ambiguity, disagreement, independent mixed risks, or a lease to be settled", _ambiguous),
     Rule("RETRY", "a required source can be asked again", _retryable),
-    Rule("HOLD", "required state is not yet current", _not_yet_current),
+    Rule("HOLD", "required state is not yet current, or another control holds the key", _not_yet_current),
     Rule("ABSTAIN", "no supported action", lambda _: True),
 )
 

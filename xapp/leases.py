@@ -400,7 +400,7 @@ def _needed(
     newer one repeats to the letter adds nothing. When `forgetting`, what was granted lately may still be refused, and
     counts as applied only once it is acknowledged.
     """
-    refused = {c.proposal_id for c in held if c.outcome == "refused"}
+    refused = {c.proposal_id for c in held if c.merged_with is None and c.outcome == "refused"}
     found: dict[str, None] = {}
     settled: set[Element] = set()
     leases: list[AppliedControl] = []

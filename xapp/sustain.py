@@ -46,7 +46,8 @@ def judge_window(
 ) -> Sustained:
     """Judge a constraint that holds at t over the rest of its window.
 
-    `supports`: each member that the constraint rests on → its supporting verdict, and whether memory was recalled.
+    `supports`: each member that the constraint rests on → its supporting verdict, and whether it stands alone (memory,
+    an answer).
     `holds_with`: observed values at one instant → whether the constraint holds there; raises NoValue.
     """
     assert constraint.window_ms is not None

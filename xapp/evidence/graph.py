@@ -30,6 +30,8 @@ def evidence_graph(document: Mapping[str, Any]) -> nx.DiGraph:
     waiting = [node[1] for node in graph.nodes if node[0] == "observation"]
     while waiting:
         child = waiting.pop()
+        if observations[child]["origin"] == "operator":
+            continue  # its parents are what it settled, not what it was computed from
         for parent in observations[child]["parents"]:
             if parent in observations and not graph.has_edge(("observation", parent), ("observation", child)):
                 graph.add_node(("observation", parent), kind="observation", label=parent)

@@ -28,6 +28,7 @@ class Ledger:
 
     `bound`: member → observations bound to it, by arrival then id; `unknown_names`: source → an observation of it whose
     name no field of the contract knows; `from_memory`: ids of origin memory, and of whatever descends from one.
+    `answers`: what operators said (section 7), kept apart: it is no evidence that others could be computed from.
     """
 
     arrived: dict[str, Observation]
@@ -35,6 +36,11 @@ class Ledger:
     unknown_names: dict[str, Observation]
     from_memory: frozenset[str]
     ancestries: dict[str, Ancestry]
+    answers: dict[str, Observation]
+
+    def held(self, observation_id: str) -> Observation | None:
+        """Evidence or answer, by its id."""
+        return self.arrived.get(observation_id) or self.answers.get(observation_id)
 
     def ancestry(self, observation: Observation) -> Ancestry:
         """What `observation` inherits: each edge between observations is followed once, whatever their depth."""
@@ -49,8 +55,10 @@ class Ledger:
         return found
 
     def ancestors(self, observation: Observation) -> tuple[Observation, ...]:
-        """All held ancestors, each after its own parents (but where they close a cycle)."""
-        return _lineage(observation, self.arrived)[:-1] if observation.parents else ()
+        """All held ancestors, each after its own parents (but where they close a cycle). An answer has none."""
+        if not observation.parents or observation.origin == "operator":
+            return ()
+        return _lineage(observation, self.arrived)[:-1]
 
     def _inherited(self, observation: Observation) -> Ancestry:
         oldest_ms, oldest = observation.event_time_ms, observation.id
@@ -72,9 +80,13 @@ def build_ledger(observations: Iterable[Observation], resolution: Resolution, no
     arrived: dict[str, Observation] = {}
     bound: dict[Member, list[Observation]] = {member: [] for member in resolution.members}
     unknown: dict[str, Observation] = {}
+    answers: dict[str, Observation] = {}
     by_binding, known = resolution.bound, resolution.known_names
     for observation in observations:
         if observation.ingest_time_ms > now_ms:
+            continue
+        if observation.origin == "operator":
+            answers[observation.id] = observation
             continue
         arrived[observation.id] = observation
         name = normalise(observation.name)
@@ -89,7 +101,7 @@ def build_ledger(observations: Iterable[Observation], resolution: Resolution, no
     for items in bound.values():
         if len(items) > 1:
             items.sort(key=_arrival)
-    return Ledger(arrived, bound, unknown, _from_memory(arrived), {})
+    return Ledger(arrived, bound, unknown, _from_memory(arrived), {}, answers)
 
 
 def _from_memory(arrived: dict[str, Observation]) -> frozenset[str]:

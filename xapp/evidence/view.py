@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from xapp.contract import Contract, Member, Resolution
+from xapp.coordination import moved_at_ms
 from xapp.evidence.ledger import build_ledger
 from xapp.integrity.monitor import MemberState, Monitor
 from xapp.model import Episode, Malformed
@@ -56,15 +57,16 @@ def normalised_view(episode: Episode) -> dict[str, Any]:
             for k, v in (raw if isinstance(raw, dict) else {}).items()
             if isinstance(v, str) or (isinstance(v, list) and v and all(isinstance(i, str) for i in v))
         }
-        deadline = None
+        deadline, key = None, episode.proposal_raw.get("control_key")
     else:
-        bindings, deadline = dict(proposal.bindings), proposal.deadline_ms
+        bindings, deadline, key = dict(proposal.bindings), proposal.deadline_ms, proposal.control_key
     contract = episode.contract
     assert contract is not None, "an episode to view names its contract"
     resolution = contract.resolve(bindings)
     now = episode.decided_at_ms
     ledger = build_ledger(episode.observations, resolution, now)
-    monitor = Monitor(ledger, resolution, episode.sources, now, deadline)
+    moved = moved_at_ms(episode.controls, key or resolution.control_key)
+    monitor = Monitor(ledger, resolution, episode.sources, now, deadline, moved)
     states = {member: monitor.support(member) for member in resolution.members}
     return {
         "format": "wirelessops.normalised-view/1",

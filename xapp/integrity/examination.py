@@ -12,7 +12,7 @@ from xapp.contract import Member, Resolution
 from xapp.evidence.ledger import Ledger
 from xapp.integrity.domain import check_domain
 from xapp.integrity.fault import Fault, Verdict
-from xapp.integrity.freshness import check_age, check_future
+from xapp.integrity.freshness import check_age, check_causality, check_future
 from xapp.integrity.provenance import Lineage
 from xapp.integrity.quality import check_quality, check_type
 from xapp.integrity.schema import check_schema
@@ -28,17 +28,23 @@ _FAILS_AS: Final = {
 
 
 class Examination:
-    """The checks over one ledger at one t. Remembers each verdict, so that shared ancestors are examined once."""
+    """The checks over one ledger at one t. Remembers each verdict, so that shared ancestors are examined once.
 
-    def __init__(self, ledger: Ledger, resolution: Resolution, now_ms: int) -> None:
+    `moved_ms`: when a control last moved what the contract's control moves; None where none did.
+    """
+
+    def __init__(self, ledger: Ledger, resolution: Resolution, now_ms: int, moved_ms: int | None = None) -> None:
         self._ledger, self._resolution = ledger, resolution
+        self._moved = moved_ms
         self._now, self._skew = now_ms, resolution.max_clock_skew_ms
         self._verdicts: dict[tuple[str, Member, bool], Verdict] = {}
         self._groups: dict[Member, dict[tuple[str, int], list[Observation]]] = {}
-        self._lineage = Lineage(ledger, resolution, now_ms, self.examine, self._replaced)
+        self._lineage = Lineage(ledger, resolution, now_ms, self.examine, self._replaced, moved_ms)
 
     def examine(self, observation: Observation, member: Member, ageless: bool = False) -> Verdict:
-        """Run the checks; the first that fails is the fault. `ageless` leaves out age (section 4, eq. 4)."""
+        """Run the checks; the first that fails is the fault. `ageless` leaves out age (section 4, eq. 4), and only it:
+        what was measured before the last control says nothing of the network since, in a window neither.
+        """
         key = (observation.id, member, ageless)
         found = self._verdicts.get(key)
         if found is None:
@@ -55,6 +61,8 @@ class Examination:
                 fault = check_future(observation, self._now, self._skew)
             if fault is None and not ageless:
                 fault = check_age(effective, self._now, member.field.freshness_ms)
+            if fault is None and self._moved is not None:
+                fault = check_causality(effective, self._moved, member.field)
             if fault is None and observation.parents:
                 step = "provenance"
                 fault, effective = self._lineage.check(observation, member, ageless)
@@ -72,6 +80,31 @@ class Examination:
                 fault = check_domain(value, member.field)
         except Exception as error:  # whatever goes wrong inside a check, unknown never permits
             fault = Fault(_FAILS_AS[step], f"error inside the {step} check: {error!r}")
+        return Verdict(observation, fault, None if fault else value, effective)
+
+    def answer(self, observation: Observation, member: Member) -> Verdict:
+        """An operator's answer for a member (section 7). What it names it settles; it is not computed from it."""
+        effective, f = observation.event_time_ms, member.field
+        value: Any = None
+        try:
+            fault = (
+                check_future(observation, self._now, self._skew)
+                or check_age(effective, self._now, f.freshness_ms)
+                or check_causality(effective, self._moved, f)
+            )
+            if fault is None and observation.source in self._resolution.sources:
+                fault = Fault("unknown_source", f"'{observation.source}' is a source, and no operator")
+            unheld = next((i for i in observation.parents if i not in self._ledger.arrived), None)
+            if fault is None and unheld is not None:
+                fault = Fault("unresolved_provenance", f"what it settles is not in the ledger: '{unheld}'")
+            if fault is None and len(bound := self._resolution.members_of(observation)) > 1:
+                fault = check_schema(observation, member, bound)
+            fault = fault or check_quality(observation) or check_type(observation, f)
+            if fault is None:
+                fault, value = check_unit(observation, f)
+            fault = fault or check_domain(value, f)
+        except Exception as error:  # unknown never permits
+            fault = Fault("no_value", f"error inside a check: {error!r}")
         return Verdict(observation, fault, None if fault else value, effective)
 
     def head(self, group: Sequence[Observation], member: Member, ageless: bool) -> Verdict:

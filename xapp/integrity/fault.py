@@ -20,7 +20,7 @@ class Fault(NamedTuple):
 CLASSES: Final[dict[str, str]] = {
     "unknown_schema": "schema", "ambiguous_schema": "schema", "unknown_unit": "schema", "ambiguous_unit": "schema",
     "unknown_source": "provenance", "unresolved_provenance": "provenance",
-    "stale": "freshness", "future": "freshness",
+    "stale": "freshness", "future": "freshness", "causally_stale": "freshness",
     "outage": "availability", "missing": "availability",
     "no_value": "domain", "out_of_range": "domain",
     "conflict": "conflict", "out_of_order": "conflict",
@@ -33,7 +33,7 @@ GROUPS: Final[dict[str, int]] = {
     "conflict": DISAGREEING, "out_of_order": DISAGREEING,
     "unknown_source": UNPROVEN, "unresolved_provenance": UNPROVEN,
     "unknown_schema": UNKNOWN, "unknown_unit": UNKNOWN,
-    "stale": NOT_CURRENT, "future": NOT_CURRENT,
+    "stale": NOT_CURRENT, "future": NOT_CURRENT, "causally_stale": NOT_CURRENT,
     "no_value": DOMAIN, "out_of_range": DOMAIN,
     "missing": MISSING,
 }  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from xapp.contract import Member, Resolution
@@ -12,6 +12,7 @@ from xapp.integrity.conflict import disagreeing, material_conflict
 from xapp.integrity.examination import Examination, remaining
 from xapp.integrity.fault import FINAL, RETRYABLE, Filing, Verdict
 from xapp.integrity.findings import Findings
+from xapp.integrity.operator import SETTLEABLE, settling
 from xapp.integrity.order import out_of_order
 from xapp.model import UP, Observation, SourceState, Violation
 
@@ -34,11 +35,13 @@ class MemberState:
     filing: Filing | None
 
 
-_OUTAGE_COVERS: Final = frozenset({"stale", "future", "no_value"})  # section 3: such a head is that outage
+_OUTAGE_COVERS: Final = frozenset(
+    {"stale", "causally_stale", "future", "no_value"}
+)  # section 3: such a head is that outage
 
 
 class Monitor:
-    """Weighs the evidence of each member over one ledger at one t."""
+    """Weighs the evidence of each member over one ledger at one t. `moved_ms`: when a control last moved the key."""
 
     def __init__(
         self,
@@ -47,17 +50,23 @@ class Monitor:
         sources: Mapping[str, SourceState],
         now_ms: int,
         deadline_ms: int | None,
+        moved_ms: int | None = None,
     ) -> None:
         self._ledger, self._sources = ledger, sources
         self._now, self._skew = now_ms, resolution.max_clock_skew_ms
         self._deadline = deadline_ms
-        self._examination = Examination(ledger, resolution, now_ms)
+        self._examination = Examination(ledger, resolution, now_ms, moved_ms)
+        self._answers: dict[Member, list[Observation]] = {}
+        for answer in ledger.answers.values():
+            for member in resolution.members_of(answer):
+                self._answers.setdefault(member, []).append(answer)
         self.history = self._examination.history
 
     def support(self, member: Member) -> MemberState:
         """Which observation supports `member`, and everything that is wrong with its evidence."""
         try:
-            return self._support(member)
+            state = self._support(member)
+            return self._settle(state, self._answers[member]) if member in self._answers else state
         except Exception as error:  # which value holds is not known: it blocks like a disagreement
             findings = Findings(member, blocked=True)
             ids = tuple(sorted(o.id for o in self._ledger.bound[member]))
@@ -120,6 +129,22 @@ class Monitor:
             blocked_ids=tuple(sorted(findings.blocked_ids | {o.id for o in aside})),
             filing=findings.filing() if blocked else None,
         )
+
+    def _settle(self, state: MemberState, answers: Sequence[Observation]) -> MemberState:
+        """A blocked member, with what an operator settled (section 7); a member that is not blocked needs no answer."""
+        if not state.blocked:
+            return state
+        supported = state.support is not None
+        limit = self._now + self._skew
+        answer = settling(state.member, state.violations, supported, answers, self._examination, limit)
+        if answer is None:
+            return state
+        by = f"; settled by '{answer.observation.id}' of {answer.observation.source}"
+        settled = tuple(
+            replace(v, resolved=True, blocking=False, detail=v.detail + by if v.code in SETTLEABLE else v.detail)
+            for v in state.violations
+        )
+        return replace(state, support=answer, blocked=False, recalled=False, violations=settled, filing=None)
 
     def _head_of(
         self, items: Sequence[Observation], member: Member

@@ -12,7 +12,7 @@ from typing import Protocol
 from xapp.contract import Member, Resolution
 from xapp.evidence.ledger import Ledger
 from xapp.integrity.fault import Fault, Verdict
-from xapp.integrity.freshness import check_age, check_future
+from xapp.integrity.freshness import check_age, check_causality, check_future
 from xapp.integrity.quality import check_quality
 from xapp.model import Observation
 
@@ -33,7 +33,9 @@ class Lineage:
         now_ms: int,
         examine: Examine,
         replaced: Callable[[Observation, Member], bool],
+        moved_ms: int | None,
     ) -> None:
+        self._moved = moved_ms
         self._ledger, self._resolution = ledger, resolution
         self._now, self._skew = now_ms, resolution.max_clock_skew_ms
         self._examine, self._replaced = examine, replaced
@@ -43,13 +45,17 @@ class Lineage:
         """Check 3 on one observation: (fault, effective event time). `ageless` leaves out age."""
         ancestry = self._ledger.ancestry(observation)
         if ancestry.broken is not None:
-            detail = f"its ancestor '{ancestry.broken}' is not in the ledger, or descends from itself"
+            detail = f"its ancestor '{ancestry.broken}' is no evidence in the ledger, or descends from itself"
             return Fault("unresolved_provenance", detail), observation.event_time_ms
         if not ageless:
             fault = check_age(ancestry.oldest_ms, self._now, member.field.freshness_ms)
             if fault is not None:
                 detail = f"computed from '{ancestry.oldest}', {fault.detail}"
                 return Fault("stale", detail, (ancestry.oldest,)), ancestry.oldest_ms
+        fault = check_causality(ancestry.oldest_ms, self._moved, member.field)
+        if fault is not None:
+            detail = f"computed from '{ancestry.oldest}', {fault.detail}"
+            return Fault(fault.code, detail, (ancestry.oldest,)), ancestry.oldest_ms
         if any((parent, ageless) not in self._inherited for parent in observation.parents):
             for ancestor in self._ledger.ancestors(observation):  # deepest first, so that no line of them is too long
                 self._inherit(ancestor, ageless)
