@@ -78,6 +78,7 @@ def verify_file(
     if trail.is_empty:
         return _complain(f"{source}: holds no decision")
     if trail.is_plain:
+        sys.stderr.write("".join(f"{note}\n" for note in trail.notes))
         print("\n".join(trail.plain_claims) or "faithful")
         return FAILED if trail.plain_claims else OK
     if len(trail.topics) > 1:

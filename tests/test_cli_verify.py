@@ -1,0 +1,334 @@
+"""`wirelessops verify` over sealed records, checkpoints and recordings; `keys`; what an auditor sees of a tampered file."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import subprocess
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from episodes import clean
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from streams.commands.verify import verify_file
+from streams.keys import public_pem
+from streams.recording import RecordedMessage, RecordingWriter
+from xapp.authorization import decision_json
+from xapp.chain import CHECKPOINT_TYPE, RECORD_TYPE, Chain
+from xapp.engine import assure
+from xapp.episode import parse_episode
+from xapp.model import Decision
+from xapp.signing import Signer, seal, sign_document
+
+SIGNER = Signer.of_seed(bytes(range(32)))
+STRANGER = Signer.of_seed(bytes(32))
+COUNT = 6
+
+
+@cache
+def decisions() -> tuple[Decision, ...]:
+    return tuple(
+        assure(parse_episode(orjson.dumps(clean() | {"episode_id": f"e-{number}"}), {})) for number in range(COUNT)
+    )
+
+
+@cache
+def payloads() -> tuple[bytes, ...]:
+    chain, made = Chain(2), []
+    for decision in decisions():
+        payload, chain = chain.append(decision_json(decision))
+        made.append(payload)
+    return tuple(made)
+
+
+def sealed(signer: Signer | None = SIGNER) -> list[bytes]:
+    return [seal(payload, RECORD_TYPE, signer) for payload in payloads()]
+
+
+def checkpoint(index: int = COUNT - 1, signer: Signer | None = SIGNER) -> bytes:
+    said = Chain.of(payloads()[index]).checkpoint(topic="wirelessops.records", at_ms=1_800_000_000_000, guard="g")
+    return seal(said.payload(), CHECKPOINT_TYPE, signer)
+
+
+def control(decision: Decision, signer: Signer | None = SIGNER, **change: Any) -> bytes:
+    extra = {"attempt": 1, "final": True, "sequence": 1, "guard": "g", "region": "r"}
+    body = orjson.loads(decision_json(decision, record=False, extra=extra)) | change
+    return sign_document(orjson.dumps(body), signer)
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Path:
+    file = tmp_path / "known.pem"
+    file.write_bytes(public_pem(SIGNER.public_key))
+    return file
+
+
+class Auditor:
+    """Runs `verify` over lines; `said` is what it printed."""
+
+    def __init__(self, folder: Path, keys: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.file, self.keys, self.capsys = folder / "records.jsonl", keys, capsys
+        self.said = ""
+
+    def __call__(self, lines: Sequence[bytes], *, keys: bool = True, **options: Any) -> int:
+        self.file.write_bytes(b"\n".join(lines) + b"\n")
+        self.capsys.readouterr()
+        code = verify_file(str(self.file), keys=[self.keys] if keys else [], **options)
+        out = self.capsys.readouterr()
+        self.said = out.out + out.err
+        return code
+
+    @property
+    def faults(self) -> list[str]:
+        return [line for line in self.said.splitlines()[:-1] if not line.startswith("note: ")]
+
+
+@pytest.fixture
+def auditor(tmp_path: Path, keys: Path, capsys: pytest.CaptureFixture[str]) -> Auditor:
+    return Auditor(tmp_path, keys, capsys)
+
+
+def message(topic: str, value: bytes | None, offset: int, partition: int = 2) -> bytes:
+    return orjson.dumps(
+        {"topic": f"wirelessops.{topic}", "partition": partition, "offset": offset, "timestamp_ms": 1, "key": "r",
+         "value": None if value is None else value.decode(), "headers": []}
+    )  # fmt: skip
+
+
+def recording() -> list[bytes]:
+    lines = [message("telemetry", b"not even JSON", 0)]
+    for at, (value, decision) in enumerate(zip(sealed(), decisions(), strict=True)):
+        lines += [message("records", value, at), message("control", control(decision), at)]
+    return [*lines, message("checkpoints", checkpoint(), 0)]
+
+
+def test_whole_signed_chains_are_faithful(auditor: Auditor) -> None:
+    assert auditor([*sealed(), checkpoint()]) == 0
+    assert auditor.said == f"faithful: {COUNT} records, 1 chain, 1 checkpoint\n"
+    assert auditor([sealed()[0]]) == 0
+    assert "behind every checkpoint shown here" in auditor.said
+    assert auditor(recording()) == 0
+    assert auditor.said == f"faithful: {COUNT} records, 1 chain, 1 checkpoint, {COUNT} decisions on control\n"
+
+
+def test_a_recording_is_read_compressed_too_and_one_cut_short_says_so(auditor: Auditor, tmp_path: Path) -> None:
+    file = tmp_path / "run.jsonl.gz"
+    with RecordingWriter(file) as writer:
+        for at, value in enumerate(sealed()):
+            writer.write(RecordedMessage("wirelessops.records", 2, at, 1, b"r", value, ()))
+    assert verify_file(str(file), keys=[auditor.keys]) == 0
+    data = file.read_bytes()
+    file.write_bytes(data[:-20])
+    auditor.capsys.readouterr()
+    verify_file(str(file), keys=[auditor.keys])
+    assert "ends early" in auditor.capsys.readouterr().out
+    file.write_bytes(data[:40] + b"garbage")
+    assert verify_file(str(file), keys=[auditor.keys]) == 2
+    plain = tmp_path / "plain.json.gz"
+    plain.write_bytes(gzip.compress(decision_json(decisions()[0])))
+    assert verify_file(str(plain)) == 0
+    assert auditor.capsys.readouterr().out == "faithful\n"
+    pretty = orjson.dumps(orjson.loads(decision_json(decisions()[0])), option=orjson.OPT_INDENT_2)
+    plain.write_bytes(gzip.compress(pretty))
+    assert verify_file(str(plain)) == 0
+
+
+def test_without_keys_nothing_is_proved(auditor: Auditor) -> None:
+    assert auditor(sealed(), keys=False) == 3
+    assert f"signed by {SIGNER.keyid}, not checked: no --keys" in auditor.said
+    assert auditor.said.splitlines()[-1].startswith("unproven")
+    assert auditor(sealed(), keys=False, allow_unsigned=True) == 0
+    assert auditor([*sealed()[:2], *sealed()[3:]], keys=False) == 1
+    assert "index 2: dropped" in auditor.said
+
+
+def test_what_nobody_signed_is_never_fine_unless_that_is_said(auditor: Auditor) -> None:
+    for keys in (True, False):
+        assert auditor([*sealed(None), checkpoint(signer=None)], keys=keys) == 1
+        assert len(auditor.faults) == COUNT + 1
+        assert all("unsigned" in fault for fault in auditor.faults)
+        assert auditor([*sealed(None), checkpoint(signer=None)], keys=keys, allow_unsigned=True) == 0
+        assert f"{COUNT + 1} unsigned, as --allow-unsigned has it" in auditor.said
+    assert auditor(sealed(STRANGER), allow_unsigned=True) == 1
+    assert f"signed by nobody known ({STRANGER.keyid})" in auditor.said
+
+
+def test_an_edited_record_is_named_by_place_and_by_name(auditor: Auditor) -> None:
+    lines = [*sealed(), checkpoint()]
+    envelope = orjson.loads(lines[3])
+    payload = base64.b64decode(envelope["payload"]).replace(b'"APPLY"', b'"HOLD"', 1)
+    lines[3] = orjson.dumps(envelope | {"payload": base64.b64encode(payload).decode()})
+    assert auditor(lines) == 1
+    identity = decisions()[3].decision_id
+    where = f"line 4: partition 2, index 3, decision {identity}, proposal p-1: "
+    assert auditor.faults[0].startswith(f"{where}bad signature")
+    assert auditor.faults[1].startswith(f'{where}action: claims "HOLD"')
+    assert len(auditor.faults) == 2
+
+
+def test_a_record_by_a_stranger_is_an_insertion_wherever_it_stands(auditor: Auditor) -> None:
+    lines = sealed()
+    for stranger in (sealed(STRANGER)[2], sealed(None)[2], decision_json(decisions()[2]), b'{"payloadType":1}'):
+        assert auditor([*lines[:2], stranger, *lines[2:]]) == 1
+        assert all("line 3" in fault for fault in auditor.faults), auditor.said
+
+
+def test_a_record_that_was_signed_twice_with_another_content_is_an_insertion(auditor: Auditor) -> None:
+    other, _ = Chain.of(payloads()[1]).append(decision_json(decisions()[5]))
+    lines = sealed()
+    assert auditor([*lines[:3], seal(other, RECORD_TYPE, SIGNER), *lines[3:]]) == 1
+    assert ["inserted" in fault and "line 4: partition 2, index 2" in fault for fault in auditor.faults] == [True]
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_single_change_to_a_signed_chain_is_found_and_named(auditor: Auditor, data: st.DataObject) -> None:
+    lines = sealed()
+    kind = data.draw(st.sampled_from(["edit", "drop", "swap", "insert", "duplicate"]))
+    at = data.draw(st.integers(0, COUNT - 1))
+    other = data.draw(st.integers(0, COUNT - 1).filter(lambda index: index != at))
+    named = {at}
+    if kind == "edit":
+        payload = payloads()[at]
+        byte = data.draw(st.integers(0, len(payload) - 1))
+        changed = payload[:byte] + bytes([payload[byte] ^ data.draw(st.integers(1, 255))]) + payload[byte + 1 :]
+        envelope = orjson.loads(lines[at])
+        lines[at] = orjson.dumps(envelope | {"payload": base64.b64encode(changed).decode()})
+    elif kind == "drop":
+        del lines[at]
+    elif kind == "swap":
+        lines[at], lines[other] = lines[other], lines[at]
+        named = {at, other}
+    elif kind == "insert":
+        lines.insert(other, seal(payloads()[at], RECORD_TYPE, STRANGER))
+    else:
+        lines.insert(other, lines[at])
+    assert auditor([*lines, checkpoint()], from_index=["0"]) == 1
+    said = "\n".join(auditor.faults)
+    assert any(f"index {index}" in said or f"line {index + 1}:" in said for index in named), said
+
+
+def test_the_end_can_only_be_missed_where_a_checkpoint_knows_of_it(auditor: Auditor, tmp_path: Path) -> None:
+    assert auditor(sealed()[:-2]) == 0
+    assert "whether more came after cannot be told" in auditor.said
+    apart = tmp_path / "checkpoints.jsonl"
+    apart.write_bytes(message("checkpoints", checkpoint(), 0) + b"\n" + checkpoint(2) + b"\n")
+    assert auditor(sealed()[:-2], checkpoints=str(apart)) == 1
+    assert auditor.faults == ["partition 2, indexes 4 to 5: truncated: a checkpoint names index 5"]
+    apart.write_bytes(checkpoint(signer=STRANGER))
+    assert auditor(sealed(), checkpoints=str(apart)) == 1
+    assert "checkpoint of partition 2, index 5: signed by nobody known" in auditor.said
+    apart.write_bytes(b'{"a":1}')
+    assert auditor(sealed(), checkpoints=str(apart)) == 1
+    assert auditor(sealed(), checkpoints=str(tmp_path / "none")) == 2
+
+
+def test_a_beginning_after_index_0_is_a_note_unless_it_is_known_where_it_must_be(auditor: Auditor) -> None:
+    tail = sealed()[3:]
+    assert auditor(tail) == 0
+    assert "note: partition 2 begins at index 3: what was before is not shown here" in auditor.said
+    assert auditor([*tail, checkpoint(2)]) == 0
+    assert "begins at" not in auditor.said
+    assert auditor(tail, from_index=["3"]) == 0
+    assert auditor(tail, from_index=["2:3", "1:0"]) == 0
+    assert auditor(tail, from_index=["0"]) == 1
+    assert auditor.faults == ["partition 2, indexes 0 to 2: dropped: what is shown begins at line 1"]
+    for wrong in ("x", "1:", ":1", "-1", "1:2:3"):
+        assert auditor(tail, from_index=[wrong]) == 2
+
+
+def test_a_decision_on_control_must_be_signed_and_be_its_records(auditor: Auditor) -> None:
+    records = [message("records", value, at) for at, value in enumerate(sealed())]
+    first, second = decisions()[:2]
+    whole = orjson.loads(decision_json(first, record=False))
+    cases = [
+        (control(first), []),
+        (control(first, None), ["unsigned"]),
+        (control(first, STRANGER), ["signed by nobody known"]),
+        (control(first).replace(b'"final":true', b'"final":false'), ["bad signature"]),
+        (control(first, action="HOLD"), ["it says other things than its record"]),
+        (control(first, record=orjson.loads(decision_json(second, record=False))["record"]), ["it names another record"]),
+        (control(first, decision_id="0" * 64), ["it has no record"]),
+        (control(first, record=None), ["it names no record"]),
+        (b"[]", ["no wirelessops.decision/1"]),
+        (b"{", ["no JSON value"]),
+        (None, ["tombstone"]),
+    ]  # fmt: skip
+    assert whole["record"] == orjson.loads(control(first))["record"]
+    for value, faults in cases:
+        assert auditor([*records, message("control", value, 0)]) == bool(faults)
+        assert len(auditor.faults) == len(faults)
+        for fault, said in zip(faults, auditor.faults, strict=True):
+            assert fault in said
+            assert said.startswith(f"line {COUNT + 1}: ")
+    assert auditor([message("control", control(first), 0)]) == 0
+    assert "1 decisions on control whose record is not shown here" in auditor.said
+
+
+def test_a_record_in_another_partition_than_its_own_is_named(auditor: Auditor) -> None:
+    lines = [message("records", value, at) for at, value in enumerate(sealed())]
+    lines[2] = message("records", sealed()[2], 0, partition=0)
+    assert auditor(lines) == 1
+    assert [fault.rpartition(": ")[2] for fault in auditor.faults][0] == "it stands in partition 0"
+    assert "index 2: dropped" in auditor.said
+
+
+def test_what_has_no_business_in_a_topic_is_named(auditor: Auditor) -> None:
+    lines = [message("records", value, at) for at, value in enumerate(sealed())]
+    for topic, value in (
+        ("records", checkpoint()), ("checkpoints", sealed()[0]), ("records", None), ("records", b"7"),
+        ("records", decision_json(decisions()[0])), ("checkpoints", b"{}"),
+    ):  # fmt: skip
+        assert auditor([*lines, message(topic, value, 9)]) == 1, topic
+        assert f"line {COUNT + 1}" in auditor.said or "outside the chain" in auditor.said
+    assert auditor([*lines, message("x.records", sealed()[0], 0)]) == 2
+    assert "records of 2 topics" in auditor.said
+
+
+def test_records_of_older_guards_are_neither_sealed_nor_chained(auditor: Auditor) -> None:
+    lines = [message("records", decision_json(decision), at) for at, decision in enumerate(decisions())]
+    assert auditor(lines) == 1
+    assert auditor(lines, allow_unsigned=True) == 0
+    assert auditor([*lines, message("records", sealed()[0], 9)], allow_unsigned=True) == 1
+
+
+def test_a_file_that_holds_nothing_of_all_that_is_unreadable(auditor: Auditor, tmp_path: Path) -> None:
+    assert auditor([message("telemetry", b"{}", 0)]) == 2
+    assert auditor([b""]) == 2
+    assert auditor([b"nope", b"nope"]) == 1
+    assert verify_file(str(tmp_path / "none")) == 2
+    assert verify_file(str(auditor.file), keys=[tmp_path / "none"]) == 2
+
+
+def test_text_of_strangers_reaches_no_terminal_as_it_is(auditor: Auditor) -> None:
+    payload, _ = Chain(0).append(b'{"decision_id":"\\u001b[2J","proposal_id":"a\\nb"}')
+    auditor([seal(payload, RECORD_TYPE, STRANGER), b'{"payloadType":"\\u001b[2J","payload":""}'])
+    assert "\x1b" not in auditor.said
+    assert "a\nb" not in auditor.said
+
+
+def test_the_command_line_makes_keys_and_verifies_with_them(tmp_path: Path) -> None:
+    def wirelessops(*words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        command = [sys.executable, "-c", "from streams.cli import main; main()", *words]
+        return subprocess.run(command, input=stdin, capture_output=True, timeout=60, check=False)
+
+    made = wirelessops("keys", "new", "--out", str(tmp_path / "guard"))
+    keyid = made.stdout.split()[0].decode()
+    assert (made.returncode, keyid[:8]) == (0, "ed25519:")
+    assert wirelessops("keys", "new", "--out", str(tmp_path / "guard")).returncode == 2
+    for name in ("guard", "guard.pub.pem"):
+        shown = wirelessops("keys", "show", str(tmp_path / name))
+        assert shown.stdout.decode().startswith(f"{keyid}\n-----BEGIN PUBLIC KEY-----\n")
+        assert b"PRIVATE" not in shown.stdout
+    assert wirelessops("keys", "show", str(tmp_path / "none")).returncode == 2
+    (tmp_path / "known.pem").write_bytes(public_pem(SIGNER.public_key))
+    result = wirelessops("verify", "-", "--keys", str(tmp_path), stdin=b"\n".join(sealed()))
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert result.stdout.splitlines()[-1].startswith(b"faithful: ")
