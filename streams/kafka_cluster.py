@@ -228,6 +228,10 @@ class KafkaCluster:
         for broker in sorted(self._nodes):
             self._wait(f"broker {broker} to be in sync", lambda at=broker: self._in_sync(at))  # type: ignore[misc]
 
+    def runs(self, broker: int) -> bool:
+        """Whether the broker was started and not killed since; a paused one runs."""
+        return self._checked(broker) in self._nodes
+
     def pid(self, broker: int) -> int:
         """The process of a broker that runs."""
         return self._running(broker).pid
@@ -247,6 +251,11 @@ class KafkaCluster:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.stop()
+
+    @staticmethod
+    def free_port() -> int:
+        """A port of loopback that is free now, and not lent to anybody by the kernel."""
+        return _free_ports(1)[0][0]
 
     def _start(self, java_path: str, jars: Path) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="wirelessops-kafka-"))
