@@ -148,7 +148,7 @@ def test_a_record_that_was_moved_is_the_one_that_is_named(count: int, data: st.D
 def test_a_record_that_stands_there_twice_is_named(count: int, data: st.DataObject) -> None:
     made = payloads(count)
     which, where = data.draw(st.integers(0, count - 1)), data.draw(st.integers(0, count))
-    found = audit(shown(made[:where] + [made[which]] + made[where:]), [checkpoint(made[-1])])
+    found = audit(shown([*made[:where], made[which], *made[where:]]), [checkpoint(made[-1])])
     assert told(found) == [("duplicated", which, which)]
 
 
@@ -192,7 +192,7 @@ def test_of_two_records_of_one_index_the_inserted_one_is_named(count: int, data:
     index, where = data.draw(st.integers(0, count - 1)), data.draw(st.integers(0, count))
     before = Chain(PARTITION) if index == 0 else Chain.of(made[index - 1])
     stranger, _ = before.append(b'{"decision_id":"stranger"}')
-    found = audit(shown(made[:where] + [stranger] + made[where:]), [checkpoint(made[-1])])
+    found = audit(shown([*made[:where], stranger, *made[where:]]), [checkpoint(made[-1])])
     assert [(f.kind, f.index, f.shown.line if f.shown else 0) for f in found] == [("inserted", index, where + 1)]
 
 

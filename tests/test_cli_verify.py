@@ -1,4 +1,4 @@
-"""`wirelessops verify` over sealed records, checkpoints and recordings; `keys`; what an auditor sees of a tampered file."""
+"""`wirelessops verify` over sealed records, checkpoints and recordings; `keys`; what tampering shows as."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ def test_a_decision_on_control_must_be_signed_and_be_its_records(auditor: Audito
         (control(first, STRANGER), ["signed by nobody known"]),
         (control(first).replace(b'"final":true', b'"final":false'), ["bad signature"]),
         (control(first, action="HOLD"), ["it says other things than its record"]),
-        (control(first, record=orjson.loads(decision_json(second, record=False))["record"]), ["it names another record"]),
+        (control(first, record=orjson.loads(control(second))["record"]), ["it names another record"]),
         (control(first, decision_id="0" * 64), ["it has no record"]),
         (control(first, record=None), ["it names no record"]),
         (b"[]", ["no wirelessops.decision/1"]),
@@ -276,7 +276,7 @@ def test_a_record_in_another_partition_than_its_own_is_named(auditor: Auditor) -
     lines = [message("records", value, at) for at, value in enumerate(sealed())]
     lines[2] = message("records", sealed()[2], 0, partition=0)
     assert auditor(lines) == 1
-    assert [fault.rpartition(": ")[2] for fault in auditor.faults][0] == "it stands in partition 0"
+    assert auditor.faults[0].rpartition(": ")[2] == "it stands in partition 0"
     assert "index 2: dropped" in auditor.said
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -152,7 +151,8 @@ def test_one_known_signature_of_several_is_enough_and_both_alphabets_are_read() 
     [
         b"", b"[]", b"{}", b'{"payload":"","signatures":[]}', b'{"payloadType":"t","payload":"a","signatures":[]}',
         b'{"payloadType":"t","payload":"YQ=","signatures":[]}', b'{"payloadType":"t","payload":"YR==","signatures":[]}',
-        b'{"payloadType":"t","payload":"Y Q==","signatures":[]}', b'{"payloadType":"t","payload":"YQ==","signatures":{}}',
+        b'{"payloadType":"t","payload":"Y Q==","signatures":[]}',
+        b'{"payloadType":"t","payload":"YQ==","signatures":{}}',
         b'{"payloadType":"t","payload":"YQ==","signatures":[{"sig":7}]}',
         b'{"payloadType":"t","payload":"\xc3\xa4aaa","signatures":[]}',
         b'{"payloadType":"t","payload":"YQ==","signatures":[{"keyid":1,"sig":"YQ=="}]}', b"\xff",
@@ -226,7 +226,6 @@ def test_a_signed_document_is_no_envelope_of_the_same_content() -> None:
 
 
 def test_a_new_key_is_private_and_never_overwritten(tmp_path: Path) -> None:
-    os.umask(0o022)
     signer, public = write_new(tmp_path / "guard")
     assert public == tmp_path / "guard.pub.pem"
     assert stat.S_IMODE((tmp_path / "guard").stat().st_mode) == 0o600
@@ -287,7 +286,7 @@ def test_keys_of_another_kind_are_refused_with_the_reason(tmp_path: Path) -> Non
             public_keys(file)
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises(KeyFault, match="no \\*.pem"):
+    with pytest.raises(KeyFault, match=r"no \*\.pem"):
         known_keys([empty])
 
 
