@@ -70,13 +70,18 @@ def kafka(kafka_address: str) -> RealKafka:
 @pytest.fixture(scope="module")
 def kafka3() -> Iterator[KafkaCluster]:
     """Three brokers of the module's own, to kill and pause; a test leaves all three running and in sync."""
-    if "jars" not in _ways():
+    if not jars_allowed():
         pytest.skip("no real Kafka of three brokers: WIRELESSOPS_TEST_KAFKA forbids starting one from jars")
     try:
         with KafkaCluster(3) as cluster:
             yield cluster
     except KafkaUnavailable as error:
         pytest.skip(f"no real Kafka: {error}")
+
+
+def jars_allowed() -> bool:
+    """Whether a test may start a Kafka of its own from jars."""
+    return "jars" in _ways()
 
 
 def _ways() -> tuple[str, ...]:
