@@ -192,7 +192,7 @@ def test_an_exception_inside_a_check_never_ends_in_apply(check: str, monkeypatch
     [
         ("plan", "of_type"), ("plan", "unit_fault"), ("plan", "convert"), ("plan", "entry_value"),
         ("repair", "differ"), ("repair", "check_domain"), ("repair", "compute"), ("repair", "_check_planned"),
-        ("repair", "_derive"), ("repair", "_check_restated"), ("engine", "_unexpected"), ("engine", "_holds"),
+        ("repair", "_derive"), ("repair", "_check_restated"), ("coordination", "_unexpected"), ("engine", "_holds"),
     ],
 )  # fmt: skip
 def test_an_exception_inside_a_check_of_the_plan_is_a_refusal_too(
