@@ -58,7 +58,8 @@ def checkpoint(index: int = COUNT - 1, signer: Signer | None = SIGNER) -> bytes:
 
 
 def control(decision: Decision, signer: Signer | None = SIGNER, **change: Any) -> bytes:
-    extra = {"attempt": 1, "final": True, "sequence": 1, "guard": "g", "region": "r"}
+    sequence = int(decision.episode_id.removeprefix("e-"))
+    extra = {"attempt": 1, "final": True, "sequence": sequence, "guard": "g", "region": "r"}
     body = orjson.loads(decision_json(decision, record=False, extra=extra)) | change
     return sign_document(orjson.dumps(body), signer)
 
@@ -270,6 +271,18 @@ def test_a_decision_on_control_must_be_signed_and_be_its_records(auditor: Audito
             assert said.startswith(f"line {COUNT + 1}: ")
     assert auditor([message("control", control(first), 0)]) == 0
     assert "1 decisions on control whose record is not shown here" in auditor.said
+
+
+def test_decisions_on_control_are_held_against_their_count(auditor: Auditor) -> None:
+    lines = [message("control", control(decision), at) for at, decision in enumerate(decisions())]
+    assert auditor(lines) == 0
+    assert auditor([lines[0], lines[2], lines[1], *lines[3:]]) == 1
+    assert ["line 3: " in fault and "sequence 1 stands after 2" in fault for fault in auditor.faults] == [True]
+    assert auditor([*lines, lines[5]]) == 1
+    assert f"line {COUNT + 1}: " in auditor.faults[0]
+    assert auditor([*lines[:2], *lines[4:]]) == 0
+    assert "no decision with a sequence between 1 and 4 is shown here" in auditor.said
+    assert auditor([message("control", control(decisions()[0], sequence="1"), 0)]) == 1
 
 
 def test_a_record_in_another_partition_than_its_own_is_named(auditor: Auditor) -> None:

@@ -131,6 +131,7 @@ class _Trail:
     _unchained: int = 0
     _checkpoints: list[Checkpoint] = field(default_factory=list)
     _controls: list[_Control] = field(default_factory=list)
+    _sequences: dict[int, int] = field(default_factory=dict)
     _records: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
     _unchecked: set[str] = field(default_factory=set)
     _unsigned: int = 0
@@ -350,7 +351,20 @@ class _Trail:
         if not isinstance(address, str) or not isinstance(identity, str) or place.partition is None:
             self.faults.append(f"{where}it names no record")
             return
+        self._sequence(where, place.partition, document.get("sequence"))
         self._controls.append(_Control(where, place.partition, identity, address, _claims(document)))
+
+    def _sequence(self, where: str, partition: int, sequence: Any) -> None:
+        """The decisions of a partition are counted: each has its place."""
+        last = self._sequences.get(partition)
+        if type(sequence) is not int:
+            self.faults.append(f"{where}it has no sequence")
+        elif last is not None and sequence <= last:
+            self.faults.append(f"{where}duplicated or reordered: sequence {sequence} stands after {last}")
+        else:
+            self._sequences[partition] = sequence
+            if last is not None and sequence > last + 1:
+                self.notes.append(f"{where}no decision with a sequence between {last} and {sequence} is shown here")
 
     def _proof(self, signatures: Sequence[Signature], check: Callable[[KnownKeys], Fault | None]) -> Fault | None:
         """What is wrong with signatures, as far as the keys at hand can tell and the caller minds."""
