@@ -416,8 +416,8 @@ def _needed(
         if leased or recent or elements - settled or (change and not moved):
             found[control.decision_id] = None
             repeated = repeated or control.merged_with is not None
-        certain = control.acknowledged or control.granted_at_ms <= horizon_ms if forgetting else not unanswered(control)
-        if certain:
+        late = not forgetting or control.acknowledged or control.granted_at_ms <= horizon_ms
+        if late and not unanswered(control):
             settled |= elements
             moved = moved or change
     if repeated:  # what it was merged with bounds how far values may drift
