@@ -8,18 +8,20 @@ For every member of a resolution (an observed field at one subject) and every so
 - for a field under a windowed constraint, everything back to the head as of the start of the window;
 - within the field's limit, older groups with a higher version than the head's.
 
-Then all ancestors, with what may have replaced an ancestor at its own event time; and, for a field to which none of
-its sources sent anything, what those sources sent under names that nobody knows.
+Of each operator likewise, beside what the sources sent (section 7). Then all ancestors, with what may have replaced an
+ancestor at its own event time; and, for a field to which none of its sources sent anything, what those sources sent
+under names that nobody knows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from heapq import merge
-from itertools import groupby
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Final
 
-from xapp.evidence.series import SLOT_MASK, Series
+from xapp.evidence.series import ANSWER, SLOT_MASK, Series
+from xapp.integrity.operator import DENIAL, VERDICT
 from xapp.model import Observation
 
 if TYPE_CHECKING:
@@ -30,9 +32,16 @@ FUTURE_LIMIT: Final = 16
 """Observations above t + skew that are taken of one source, beside the newest group: each has the same fault."""
 
 
-def select(store: EvidenceStore, resolution: Resolution, t_ms: int) -> set[int]:
+DENIALS: Final = 16
+"""Denials of one proposal that are taken of one operator: one is enough."""
+
+
+def select(store: EvidenceStore, resolution: Resolution, t_ms: int, proposal_id: str | None = None) -> set[int]:
     """Slots of all that a decision at t can depend on, of what had arrived by t."""
-    return _Selection(store, resolution, t_ms).run()
+    selection = _Selection(store, resolution, t_ms)
+    if proposal_id is not None:
+        selection.take_denials(proposal_id)
+    return selection.run()
 
 
 class _Selection:
@@ -46,15 +55,28 @@ class _Selection:
     def run(self) -> set[int]:
         for member in self.resolution.members:
             by_source: dict[str, list[Series]] = {}
+            answers: dict[str, list[Series]] = {}
             for name in member.names:
-                for (source, _), series in self.store.lanes(member.subject, name).items():
-                    by_source.setdefault(source, []).append(series)
+                for (source, lane), series in self.store.lanes(member.subject, name).items():
+                    (answers if lane == ANSWER else by_source).setdefault(source, []).append(series)
+            for said in answers.values():
+                self._take(member, said)
             heard = [self._take(member, source_series) for source_series in by_source.values()]
             told = {source for source, taken in zip(by_source, heard, strict=True) if taken}
             if not told & set(member.sources):
                 self._take_unknown(member)
         self._take_ancestors()
         return self.chosen
+
+    def take_denials(self, proposal_id: str) -> None:
+        """Choose what operators said against a proposal, whatever they said after it."""
+        for (_, lane), series in self.store.lanes(f"proposal:{proposal_id}", VERDICT).items():
+            if lane == ANSWER:
+                denials = (slot for _, slots in self._groups([series]) for slot in slots if self._denies(slot))
+                self.chosen.update(islice(denials, DENIALS))
+
+    def _denies(self, slot: int) -> bool:
+        return self.store.stored(slot).columns.values[slot & SLOT_MASK] == DENIAL
 
     def _take(self, member: Member, series: list[Series]) -> bool:
         """Choose what counts for one member from the series of one source. False where only memory had arrived."""
@@ -110,13 +132,13 @@ class _Selection:
     def _is_memory(self, slot: int) -> bool:
         """Whether an observation is memory or descends from one, through ancestors that had arrived."""
         stored = self.store.stored(slot)
-        if stored.columns.parents is None:
+        if stored.columns.parents is None or self._origin(slot) == "operator":
             return self._origin(slot) == "memory"
         if slot not in self.remembered:
             lineage = {slot}
             ahead = [slot]
             while ahead:
-                fresh = set(self._parents(ahead.pop())) - lineage
+                fresh = {p for p in self._parents(ahead.pop()) if self._origin(p) != "operator"} - lineage
                 lineage |= fresh
                 ahead.extend(fresh)
             self.remembered[slot] = any(self._origin(one) == "memory" for one in lineage)
@@ -137,8 +159,8 @@ class _Selection:
         assert series is not None
         for member in self.resolution.bound.get((series.subject, series.name), ()):
             for name in member.names:
-                for (source, _), other in self.store.lanes(series.subject, name).items():
-                    if source == series.source:
+                for (source, lane), other in self.store.lanes(series.subject, name).items():
+                    if source == series.source and lane != ANSWER:
                         for rival in other.at_time(stored.event_time(index)):
                             if self.store.stored(rival).ingest_time_ms <= self.t_ms:
                                 yield rival
@@ -160,7 +182,7 @@ class _Selection:
     def _take_newest(self, series: list[Series]) -> bool:
         """Choose the newest group that a source sent itself, of what had arrived. False where there is none."""
         for _, slots in self._groups(series):
-            sent = [slot for slot in slots if self._origin(slot) != "memory"]
+            sent = [slot for slot in slots if self._origin(slot) == "live"]
             if sent:
                 self.chosen.update(sent)
                 return True

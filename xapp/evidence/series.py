@@ -18,6 +18,7 @@ from xapp.model import Measurement, Observation, Report, Scalar
 
 SLOT_BITS: Final = 20
 SLOT_MASK: Final = (1 << SLOT_BITS) - 1  # so a report carries at most 2^20 measurements
+LIVE, MEMORY, ANSWER = 0, 1, 2  # lanes: what a source sent, recollections, what an operator said in its name
 _COMPACT_AT: Final = 32  # dead entries below this are not worth a move
 
 
@@ -217,7 +218,8 @@ class StoredReport:
 class Series:
     """Slots of one (subject, name, source) in one lane, by event time, then arrival.
 
-    Memory has a lane of its own, so that a recollection never passes for the newest measurement. Removal marks a slot
+    Memory has a lane of its own, so that a recollection never passes for the newest measurement, and so has what an
+    operator says. Removal marks a slot
     (`~slot`) and moves nothing until half of the entries are dead: amortised O(1). `pinned` holds slots whose time is
     up but which are the newest there is.
     """
@@ -225,8 +227,8 @@ class Series:
     __slots__ = (
         "first",
         "holes",
+        "lane",
         "last_seq",
-        "memory",
         "name",
         "pinned",
         "room",
@@ -236,11 +238,11 @@ class Series:
         "times",
     )
 
-    def __init__(self, subject: str | None, name: str, source: str, memory: bool, history_count: int) -> None:
+    def __init__(self, subject: str | None, name: str, source: str, lane: int, history_count: int) -> None:
         self.subject = subject
         self.name = name
         self.source = source
-        self.memory = memory
+        self.lane = lane
         self.times = array("q")
         self.slots = array("q")
         self.first = 0  # entries before it are dead
@@ -248,6 +250,10 @@ class Series:
         self.room = history_count  # length at which the count limit is reached
         self.pinned: list[int] | None = None
         self.last_seq = 0
+
+    @property
+    def memory(self) -> bool:
+        return self.lane == MEMORY
 
     def __len__(self) -> int:
         return len(self.slots) - self.first - self.holes

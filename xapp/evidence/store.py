@@ -18,7 +18,19 @@ from typing import TYPE_CHECKING, Final
 from xapp.contract import normalise
 from xapp.evidence.identity import Contradiction, Identities
 from xapp.evidence.selection import head_of, select
-from xapp.evidence.series import SLOT_BITS, SLOT_MASK, ReportColumns, Series, Shape, StoredReport, columns_of, key_of
+from xapp.evidence.series import (
+    ANSWER,
+    LIVE,
+    MEMORY,
+    SLOT_BITS,
+    SLOT_MASK,
+    ReportColumns,
+    Series,
+    Shape,
+    StoredReport,
+    columns_of,
+    key_of,
+)
 from xapp.evidence.sources import SourceHistory
 from xapp.metrics import KNOWN_NAMES
 from xapp.model import Observation, Report, SourceState
@@ -31,8 +43,10 @@ __all__ = ["Appended", "Contradiction", "EvidenceStore"]
 _SHAPES: Final = 4096
 """Report shapes remembered; a shape that was forgotten is looked up again."""
 
-Lane = tuple[str, bool]
-"""(source, whether it is memory): which of the series of one (subject, name)."""
+Lane = tuple[str, int]
+"""(source; LIVE, MEMORY or ANSWER): which of the series of one (subject, name)."""
+
+_LANES: Final = {"live": LIVE, "memory": MEMORY, "operator": ANSWER}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +139,14 @@ class EvidenceStore:
         states = ((name, self._sources[name].state(t_ms)) for name in names)
         return {name: state for name, state in states if state is not None}
 
-    def episode_observations(self, resolution: Resolution, t_ms: int) -> tuple[Observation, ...]:
-        """The evidence that a decision at t can depend on, in order of arrival; see `xapp.evidence.selection`."""
-        return tuple(self.observation(slot) for slot in sorted(select(self, resolution, t_ms)))
+    def episode_observations(
+        self, resolution: Resolution, t_ms: int, proposal_id: str | None = None
+    ) -> tuple[Observation, ...]:
+        """The evidence that a decision at t can depend on, in order of arrival; see `xapp.evidence.selection`.
+
+        With `proposal_id` also what operators said of that proposal.
+        """
+        return tuple(self.observation(slot) for slot in sorted(select(self, resolution, t_ms, proposal_id)))
 
     def as_of(
         self, subject: str | None, name: str, event_time_ms: int, ingest_time_ms: int, source: str | None = None
@@ -138,8 +157,8 @@ class EvidenceStore:
         latest arrival counts, then the smaller id. Memory is left out. Ordered by source.
         """
         heads = []
-        for (origin, memory), series in sorted(self.lanes(subject, normalise(name)).items()):
-            if memory or (source is not None and origin != source):
+        for (origin, lane), series in sorted(self.lanes(subject, normalise(name)).items()):
+            if lane == MEMORY or (source is not None and origin != source):
                 continue
             group: list[Observation] = []
             for time, slot in series.newest_first(event_time_ms):
@@ -152,9 +171,9 @@ class EvidenceStore:
         return tuple(heads)
 
     def history(self, subject: str | None, name: str, source: str) -> tuple[Observation, ...]:
-        """All versions held of one series, by event time, then arrival; memory after what was measured."""
+        """All versions held of one series, by event time, then arrival; memory and answers after what was measured."""
         lanes = self.lanes(subject, normalise(name))
-        found = [lanes[lane] for lane in ((source, False), (source, True)) if lane in lanes]
+        found = [lanes[source, lane] for lane in (LIVE, MEMORY, ANSWER) if (source, lane) in lanes]
         return tuple(self.observation(slot) for series in found for _, slot in reversed([*series.newest_first()]))
 
     # What `selection` reads.
@@ -200,24 +219,24 @@ class EvidenceStore:
             if self._series_count > self._series_limit:
                 self._forget_silent()
             keys = zip(shape.keys, shape.names, strict=True)
-            bound = tuple(self._lane(k.subject, name, shape.source, k.origin == "memory") for k, name in keys)
+            bound = tuple(self._lane(k.subject, name, shape.source, _LANES[k.origin]) for k, name in keys)
             self._bound[shape] = bound
         if columns.parents is None and not dropped:
             return bound
         own: list[Series | None] = list(bound)
         for index, parents in enumerate(columns.parents or ()):
             series = bound[index]
-            if parents and not series.memory and any(map(self._is_memory, parents)):
-                own[index] = self._lane(series.subject, series.name, series.source, True)
+            if parents and series.lane == LIVE and any(map(self._is_memory, parents)):
+                own[index] = self._lane(series.subject, series.name, series.source, MEMORY)
         for index in dropped:
             own[index] = None
         return tuple(own)
 
-    def _lane(self, subject: str | None, name: str, source: str, memory: bool) -> Series:
+    def _lane(self, subject: str | None, name: str, source: str, lane: int) -> Series:
         lanes = self._index.setdefault((subject, name), {})
-        series = lanes.get((source, memory))
+        series = lanes.get((source, lane))
         if series is None:
-            series = lanes[source, memory] = Series(subject, name, source, memory, self.history_count)
+            series = lanes[source, lane] = Series(subject, name, source, lane, self.history_count)
             self._series_count += 1
             if name not in self._known_names:
                 self._unknown.setdefault(source, {}).setdefault(name, {}).setdefault(subject, []).append(series)
@@ -326,7 +345,7 @@ class EvidenceStore:
             for time, slot in [*series.newest_first()]:
                 self._remove(series, time, slot)
             lanes = self._index[series.subject, series.name]
-            del lanes[series.source, series.memory]
+            del lanes[series.source, series.lane]
             if not lanes:
                 del self._index[series.subject, series.name]
             self._forget_unknown(series)
