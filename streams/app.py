@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,15 +16,13 @@ from typing import Any
 import faust
 import structlog
 from mode import Service
-from pydantic import ValidationError
 
 from streams.answering import BadQuery, read_web_query
-from streams.guard import Guard
-from streams.messages import OutcomeMessage
+from streams.guard import Guard, NotHere
+from streams.messages import DeadLetterMessage
 from streams.settings import GuardSettings
-from streams.topics import NoRegion, region_of
+from streams.topics import NoRegion
 from streams.wire import parse_object
-from xapp.contract_loading import document_errors
 
 log = structlog.get_logger(__name__)
 
@@ -68,6 +68,7 @@ def create_app(settings: GuardSettings, guard: Guard) -> tuple[faust.App, GuardS
     app = faust.App(
         f"{settings.prefix}app.{settings.guard_name}",
         broker=";".join(brokers),
+        broker_credentials=settings.security.faust_credentials(),
         store="memory://",
         datadir=str(Path(tempfile.gettempdir()) / f"{settings.prefix}{settings.guard_name}"),
         loop=asyncio.get_running_loop(),
@@ -80,45 +81,29 @@ def create_app(settings: GuardSettings, guard: Guard) -> tuple[faust.App, GuardS
     )
     service = GuardService(guard, loop=app.loop, beacon=app.beacon)
     app.add_dependency(service)
-    _read_outcomes(app, settings, guard)
-    _serve_web(app, guard)
+    alarms: Counter[str] = Counter()
+    _count_dead_letters(app, settings, alarms)
+    _serve_web(app, guard, alarms)
     return app, service
 
 
-def _read_outcomes(app: faust.App, settings: GuardSettings, guard: Guard) -> None:
+def _count_dead_letters(app: faust.App, settings: GuardSettings, alarms: Counter[str]) -> None:
+    """Dead letters of all workers, by topic: what an operator's alarm looks at."""
     topic = app.topic(
-        settings.topics.outcomes, value_type=bytes, value_serializer="raw", key_type=bytes, key_serializer="raw"
+        settings.topics.dead_letters, value_type=bytes, value_serializer="raw", key_type=bytes, key_serializer="raw"
     )
 
-    @app.agent(topic, name="outcomes")
-    async def outcomes(stream: Any) -> None:
+    @app.agent(topic, name="dead-letters")
+    async def dead_letters(stream: Any) -> None:
         async for event in stream.events():
-            try:
-                region_of(event.key)
-                outcome = read_outcome(event.value)
-            except ValueError as error:
-                message = event.message
-                await guard.dead_letter(
-                    topic=message.topic,
-                    partition=message.partition,
-                    offset=message.offset,
-                    timestamp_ms=round(message.timestamp * 1000),
-                    key=message.key,
-                    value=message.value,
-                    reason=str(error),
-                )
-            else:
-                guard.counters.outcomes[outcome.outcome] += 1
+            alarms[_blamed_topic(event.value)] += 1
 
 
-def read_outcome(value: bytes | None) -> OutcomeMessage:
-    """Read one outcome. Raises ValueError with the place and the reason."""
-    document = parse_object(value)
+def _blamed_topic(value: bytes | None) -> str:
     try:
-        return OutcomeMessage.model_validate(document)
-    except ValidationError as error:
-        (path, reason), *_ = document_errors(error)
-        raise ValueError(f"{path}: {reason}") from error
+        return DeadLetterMessage.model_validate(parse_object(value)).topic
+    except ValueError:
+        return "unreadable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,15 +112,20 @@ class _Reply:
     document: Any
 
 
-def _serve_web(app: faust.App, guard: Guard) -> None:
+def readiness(why_not: str | None) -> _Reply:
+    """What `/ric/v1/health/ready` says."""
+    return _Reply(200, {"status": "ready"}) if why_not is None else _Reply(503, {"status": "not ready", "why": why_not})
+
+
+def _serve_web(app: faust.App, guard: Guard, alarms: Mapping[str, int]) -> None:
     def ask(request: Any, kind: str) -> _Reply:
         try:
             region, query = read_web_query(kind, request.query)
-            if not guard.ready:
-                return _Reply(503, {"error": "the guard is not ready"})
             reply = guard.ask(region, query)
         except (BadQuery, NoRegion) as error:
             return _Reply(400, {"error": str(error)})
+        except NotHere as error:
+            return _Reply(503, {"error": str(error)})
         return _Reply(400 if reply.error is not None else 200, reply.model_dump())
 
     def page(path: str, reply: Any) -> None:
@@ -147,8 +137,8 @@ def _serve_web(app: faust.App, guard: Guard) -> None:
     page("/ric/v1/health/alive", lambda _: _Reply(200, {"status": "alive"}))
     page(
         "/ric/v1/health/ready",
-        lambda _: _Reply(200, {"status": "ready"}) if guard.ready else _Reply(503, {"status": "not ready"}),
+        lambda _: readiness(guard.why_not_ready()),
     )
     page("/v1/evidence", lambda request: ask(request, "as_of"))
     page("/v1/view", lambda request: ask(request, "view"))
-    page("/v1/stats", lambda _: _Reply(200, guard.stats()))
+    page("/v1/stats", lambda _: _Reply(200, {**guard.stats(), "dead_letters_of_all": dict(alarms)}))

@@ -30,6 +30,12 @@ Keys = Annotated[
 ]
 AllowUnsigned = Annotated[bool, typer.Option("--allow-unsigned", help="Take what nobody signed, too.")]
 Bootstrap = Annotated[str | None, typer.Option("--bootstrap-servers", help="Kafka; none: the embedded broker.")]
+KafkaConfig = Annotated[
+    Path | None,
+    typer.Option(
+        "--kafka-config", help="How to reach Kafka: name=value a line, as security.protocol=SASL_SSL (docs/kafka.md)."
+    ),
+]
 Prefix = Annotated[str, typer.Option(help="What the names of all topics begin with.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 
@@ -133,6 +139,7 @@ def record(
     topic: Annotated[list[str] | None, typer.Option(help="Topics without their prefix; what a replay needs.")] = None,
     from_beginning: Annotated[bool, typer.Option("--from-beginning", help="Also what they hold.")] = False,
     seconds: Annotated[float | None, typer.Option(min=0, help="Stop by itself; else on SIGTERM or SIGINT.")] = None,
+    kafka_config: KafkaConfig = None,
 ) -> None:
     """Record topics to a compressed JSON Lines file, which `wirelessops replay` decides again."""
     if context.invoked_subcommand is not None:
@@ -144,8 +151,9 @@ def record(
     from streams.commands.record import record as run_record
 
     code = run_record(
-        bootstrap_servers, out, prefix=prefix, only=topic or REPLAYED, from_beginning=from_beginning, seconds=seconds
-    )
+        bootstrap_servers, out, prefix=prefix, only=topic or REPLAYED, from_beginning=from_beginning, seconds=seconds,
+        kafka_config=kafka_config,
+    )  # fmt: skip
     raise typer.Exit(code)
 
 
@@ -172,18 +180,53 @@ def run(
     history_count: Annotated[int, typer.Option(help="Versions kept of one field of one source.")] = 4096,
     partitions: Annotated[int, typer.Option(help="Of topics that do not exist yet.")] = 4,
     replication: Annotated[int, typer.Option(help="Of topics that do not exist yet.")] = 1,
+    kafka_config: KafkaConfig = None,
+    session_timeout_ms: Annotated[int, typer.Option(help="A worker silent for so long loses its partitions.")] = 10_000,
+    hold_ms: Annotated[int, typer.Option(help="How long a proposal without a deadline may wait.")] = 2_000,
+    queue_limit: Annotated[int, typer.Option(help="Proposals of one partition that wait to be decided.")] = 2_000,
+    signing_key: Annotated[
+        Path | None,
+        typer.Option(help="Ed25519 key, PEM; else WIRELESSOPS_SIGNING_KEY; else one that ends with this run."),
+    ] = None,
+    unsigned: Annotated[bool, typer.Option("--unsigned", help="Sign nothing, and say so.")] = False,
 ) -> None:
-    """The guard as a service, until SIGTERM or SIGINT."""
+    """The guard as a service, until SIGTERM or SIGINT. Several of one prefix share the work, each by its own name."""
     from streams.commands.run import run as run_guard
 
     options: dict[str, Any] = {"prefix": prefix, "guard_name": guard_name, "contracts_dir": contracts}
     options |= {"web_host": web_host, "web_port": web_port, "history_ms": history_ms, "history_count": history_count}
+    options |= {"hold_ms": hold_ms, "queue_limit": queue_limit, "signing_key": signing_key, "unsigned": unsigned}
     if bootstrap_servers is not None:
-        options |= {"partitions": partitions, "replication": replication}
+        options |= {"partitions": partitions, "replication": replication, "kafka_config": kafka_config}
+        options |= {"session_timeout_ms": session_timeout_ms}
     code = run_guard(bootstrap_servers, **options)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)  # everything of ours has ended; threads of the clients may wait a minute for a broker that is gone
+
+
+@app.command()
+def answer(
+    proposal_id: Annotated[str, typer.Argument(metavar="PROPOSAL_ID")],
+    verdict: Annotated[str, typer.Argument(metavar="approve|deny")],
+    bootstrap_servers: Annotated[str, typer.Option("--bootstrap-servers", help="Kafka.")],
+    region: Annotated[str, typer.Option(help="Of the proposal.")],
+    operator: Annotated[str, typer.Option(help="Who answers.")],
+    reason: Annotated[str, typer.Option(help="Why.")],
+    settle: Annotated[
+        list[str] | None, typer.Option(metavar="FIELD=VALUE[:UNIT]", help="The value that holds of a disputed field.")
+    ] = None,
+    prefix: Prefix = "wirelessops.",
+    kafka_config: KafkaConfig = None,
+) -> None:
+    """Answer an ESCALATE: deny the proposal, or approve it by settling what is disputed; the rest is checked again."""
+    from streams.commands.answer import answer as give_answer
+
+    code = give_answer(
+        bootstrap_servers, proposal_id, verdict, region=region, operator=operator, reason=reason,
+        settles=settle or [], prefix=prefix, kafka_config=kafka_config,
+    )  # fmt: skip
+    raise typer.Exit(code)
 
 
 @app.command()
@@ -226,6 +269,26 @@ def bench(out: Annotated[Path, typer.Option(help="Where the figures go, as JSON.
     from streams.bench import run_bench
 
     raise typer.Exit(run_bench(out))
+
+
+@app.command()
+def chaos(
+    kills: Annotated[int, typer.Option(min=0, help="Workers killed, one after the other.")] = 100,
+    broker_kills: Annotated[int, typer.Option(min=0, help="Brokers killed.")] = 20,
+    fuzz: Annotated[int, typer.Option(min=0, help="Fuzzed messages on every topic.")] = 100_000,
+    seed: Annotated[int, typer.Option(min=0, help="Of load, faults and fuzz.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, max=8, help="Guards that share the load.")] = 2,
+    rate: Annotated[float, typer.Option(min=1, help="Proposals a second.")] = 100.0,
+    out: Annotated[Path, typer.Option(help="Where the figures go, as JSON.")] = Path("chaos.json"),
+) -> None:
+    """Kill workers and brokers of a real Kafka under load, and check every law on what the topics hold then."""
+    from streams.chaos.campaign import Campaign
+    from streams.commands.chaos import chaos as run_chaos
+
+    campaign = Campaign(
+        kills=kills, broker_kills=broker_kills, fuzz=fuzz, seed=seed, workers=workers, rate=rate
+    )
+    raise typer.Exit(run_chaos(campaign, out))
 
 
 @app.command()

@@ -13,6 +13,8 @@ import orjson
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from streams.headers import cloud_event
+from streams.kafka_config import PLAINTEXT
+from streams.kafka_security import KafkaSecurity
 from streams.lifecycle import stop_all
 from streams.tailing import connect_at_end
 from streams.topics import DEFAULT_PREFIX, topics
@@ -52,6 +54,7 @@ class GuardClient:
         clock: Callable[[], int] | None = None,
         connect_timeout_s: float = 15.0,
         fetch_wait_ms: int = FETCH_WAIT_MS,
+        security: KafkaSecurity = PLAINTEXT,
     ) -> None:
         self.region = region
         self.name = name
@@ -60,9 +63,11 @@ class GuardClient:
         self._connect_timeout_s = connect_timeout_s
         self._fetch_wait_ms = fetch_wait_ms
         self._bootstrap_servers = bootstrap_servers
+        self._security = security
         self._key = region.encode()
         self._partition = 0
         self._waiting: dict[tuple[str, str], asyncio.Future[Answer]] = {}
+        self._interim: dict[str, Callable[[Answer], None]] = {}
         self._producer: AIOKafkaProducer | None = None
         self._consumer: AIOKafkaConsumer | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -96,11 +101,14 @@ class GuardClient:
         evidence: Sequence[str] = (),
         proposal_id: str | None = None,
         created_at_ms: int | None = None,
+        interim: Callable[[Answer], None] | None = None,
     ) -> Answer:
         """Propose, and await the final decision (`wirelessops.decision/1` as it stands on `control`).
 
-        `deadline_ms` and `created_at_ms` are Unix ms, `plan` maps fields to `{"value", "unit"}`. Raises NoAnswer after
-        `timeout_s`; the guard may still decide, so treat that as a refusal and let the deadline end it.
+        `deadline_ms` and `created_at_ms` are Unix ms, `plan` maps fields to `{"value", "unit"}`. While evidence is
+        missing or an operator is asked, the guard waits until the deadline (or about 2 s, where there is none);
+        `interim` is told of each decision on the way. Raises NoAnswer after `timeout_s`; the guard may still decide,
+        so treat that as a refusal and let the deadline end it.
         """
         identity = proposal_id or uuid4().hex
         document: dict[str, Any] = {
@@ -117,9 +125,14 @@ class GuardClient:
         }
         if expected is not None:
             document["expected"] = expected
-        return await self._ask(
-            self._topics.proposals, self._topics.control, PROPOSAL_FORMAT, identity, document, timeout_s
-        )
+        if interim is not None:
+            self._interim[identity] = interim
+        try:
+            return await self._ask(
+                self._topics.proposals, self._topics.control, PROPOSAL_FORMAT, identity, document, timeout_s
+            )
+        finally:
+            self._interim.pop(identity, None)
 
     async def as_of(
         self,
@@ -196,6 +209,7 @@ class GuardClient:
             (names.proposals, names.queries),
             (names.control, names.views),
             self._fetch_wait_ms,
+            self._security,
         )
 
     async def _read(self) -> None:
@@ -217,6 +231,8 @@ class GuardClient:
         except (orjson.JSONDecodeError, KeyError, TypeError):
             return
         if topic == self._topics.control and document.get("final") is False:
+            if identity in self._interim and document.get("region") == self.region:
+                self._interim[identity](document)
             return
         future = self._waiting.get((topic, identity))
         if future is not None and not future.done() and document.get("region") == self.region:

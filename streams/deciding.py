@@ -1,34 +1,40 @@
-"""The decision path of the stream: from a region's telemetry and a proposal's bytes to the bytes on `control`.
+"""The decision path of the stream: from a region's evidence and a proposal's bytes to the bytes on `control`.
 
-One pure function for the live guard and for replay: no Kafka, no clock. The same telemetry in the same order, the same
-proposal bytes, the same t and the same stamp give the same bytes.
+One pure path for the live guard, for taking up after a restart, and for replay: no Kafka, no clock. The same messages
+in the same order, the same proposal bytes, the same t and the same stamp give the same bytes.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
 
+from streams.asking import Asked, Asks
+from streams.messages import AnswerMessage, OutcomeMessage
 from streams.telemetry import SourceStatus, decode
 from streams.wire import parse_object
 from xapp.authorization import decision_json
 from xapp.contract import Contract
+from xapp.effect import judge_effect
 from xapp.engine import assure, refuse
-from xapp.episode import read_proposal
+from xapp.episode import PROPOSAL_KEY, RECORD_BYTES_KEY, read_proposal
+from xapp.evidence.series import ReportColumns
 from xapp.evidence.store import EvidenceStore
-from xapp.model import Decision, Episode, Malformed, Proposal
+from xapp.leases import AppliedControl, ControlBook
+from xapp.model import Decision, Episode, Malformed, Measurement, Observation, Proposal, Report
 
 DEFAULT_HISTORY_MS: Final = 60_000
 DEFAULT_HISTORY_COUNT: Final = 4096
-ANSWERED_LIMIT: Final = 100_000
-"""How many proposal ids a region remembers; a repeat of an older one is a new proposal."""
+DEFAULT_SPACING_MS: Final = 200
+"""Least time between two requests to one source."""
 
 REQUEST_FORMAT: Final = "wirelessops.request/1"
+VERDICT: Final = "operator_verdict"
+"""Name of the observation that an operator's verdict on a proposal is; its subject is `proposal:` and the id."""
 
 
 class NotAProposal(ValueError):
@@ -44,20 +50,39 @@ class History:
 
 
 @dataclass(frozen=True, slots=True)
+class Read:
+    """How far the inputs of a partition had been read: the next offset of each."""
+
+    telemetry: int
+    outcomes: int
+    answers: int
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Where a new owner goes on: see docs/control-path.md."""
+
+    proposals: int
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
 class Stamp:
     """What a decision on `control` carries beside the decision itself.
 
-    `offset` is the next telemetry offset of `partition` of `topic` at the time of deciding: all before it was read.
-    `sequence` counts the decisions of one control partition.
+    `sequence` counts the decisions of one control partition; `attempt` those on one proposal, from 1.
     """
 
     guard: str
     sequence: int
     topic: str
     partition: int
-    offset: int
+    read: Read
     attempt: int = 1
     final: bool = True
+    proposal_offset: int = 0
+    resume: Resume = Resume(0, 0)
+    asked: Asked | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +92,12 @@ class ProposalDocument:
     proposal_id: str
     document: Mapping[str, Any]
     digest: str
+
+    @property
+    def deadline_ms(self) -> int | None:
+        """Its deadline, where it has one that is an integer."""
+        said = self.document.get("deadline_ms")
+        return said if isinstance(said, int) and not isinstance(said, bool) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +114,7 @@ class Outcome:
 class Ingested:
     """What one telemetry message did. `duplicate`: a repeated report with the same content, dropped."""
 
+    message: ReportColumns | SourceStatus
     observations: int
     duplicate: bool
     unknown_keys: int
@@ -102,15 +134,26 @@ def read_proposal_bytes(value: bytes | None) -> ProposalDocument:
 
 
 class RegionState:
-    """All that decisions in one region depend on: its evidence store, and which proposals were answered."""
+    """All that decisions in one region depend on: evidence, controls applied lately, requests made.
 
-    def __init__(self, region: str, contracts: Mapping[str, Contract], history: History = History()) -> None:
+    It changes by `ingest`, `take_outcome` and `take_answer` (messages that were read) and by `note` (decisions that
+    were made); the same of them in the same order give the same state.
+    """
+
+    def __init__(
+        self,
+        region: str,
+        contracts: Mapping[str, Contract],
+        history: History = History(),
+        spacing_ms: int = DEFAULT_SPACING_MS,
+    ) -> None:
         self.region = region
         self.contracts = contracts
         self.store = EvidenceStore(
             history_ms=history.ms, history_count=history.count, known_names=known_names(contracts)
         )
-        self._answered: OrderedDict[str, str] = OrderedDict()
+        self.controls = ControlBook(history_ms=longest_budget_ms(contracts))
+        self.asks = Asks(spacing_ms)
 
     def ingest(self, value: bytes | None, ingest_time_ms: int) -> Ingested:
         """Take in one telemetry message.
@@ -122,58 +165,38 @@ class RegionState:
         message = decoded.message
         if isinstance(message, SourceStatus):
             self.store.set_source(message.source, message.state, message.event_time_ms, ingest_time_ms)
-            return Ingested(0, False, decoded.unknown_keys)
+            self.asks.heard(message.source)
+            return Ingested(message, 0, False, decoded.unknown_keys)
         appended = self.store.append(message, ingest_time_ms)
-        return Ingested(appended.stored, appended.duplicate, decoded.unknown_keys)
+        if not appended.duplicate:
+            self.asks.heard(message.source)
+        return Ingested(message, appended.stored, appended.duplicate, decoded.unknown_keys)
 
-    def is_repeat(self, proposal: ProposalDocument) -> bool:
-        """Whether this proposal was answered already. Raises NotAProposal where its id was, with other content."""
-        known = self._answered.get(proposal.proposal_id)
-        if known is not None and known != proposal.digest:
-            raise NotAProposal(f"$.proposal_id: {proposal.proposal_id!r} was answered with other content")
-        return known is not None
+    def take_outcome(self, outcome: OutcomeMessage) -> bool:
+        """Note what became of a control. Gives whether it was one of this region's that is still held."""
+        return self.controls.outcome(outcome.decision_id, outcome.outcome, outcome.at_ms) is not None
 
-    def remember(self, proposal_id: str, digest: str) -> None:
-        """Note that a proposal was answered, here or by this guard's former run."""
-        self._answered[proposal_id] = digest
-        self._answered.move_to_end(proposal_id)
-        if len(self._answered) > ANSWERED_LIMIT:
-            self._answered.popitem(last=False)
+    def take_answer(self, answer: AnswerMessage, ingest_time_ms: int) -> None:
+        """Take in an operator's answer: evidence of origin `operator`. Raises Contradiction as `ingest` does."""
+        verdict = Measurement(VERDICT, answer.verdict, subject=f"proposal:{answer.proposal_id}", origin="operator")
+        settled = [
+            Measurement(
+                s.field, s.value, s.unit, subject=s.subject, origin="operator", parents=tuple(s.observations)
+            )
+            for s in answer.settles
+        ]  # fmt: skip
+        report = Report(f"answer/{answer.answer_id}", f"operator:{answer.operator}", answer.at_ms, (verdict, *settled))
+        self.store.append(report, ingest_time_ms)
 
-    def decide(self, proposal: ProposalDocument, t_ms: int, stamp: Stamp) -> Outcome:
+    def note(self, lease: AppliedControl | None, asked: Asked | None) -> None:
+        """Note what a decision that was made granted or asked."""
+        if lease is not None:
+            self.controls.grant(lease)
+        if asked is not None:
+            self.asks.note(asked)
+
+    def decide(self, proposal: ProposalDocument, t_ms: int) -> Decision:
         """Decide one proposal at t. Exceptions are bugs of ours: nothing may be released then."""
-        decision = self._decision(proposal, t_ms)
-        extra = {
-            "attempt": stamp.attempt,
-            "final": stamp.final,
-            "sequence": stamp.sequence,
-            "guard": stamp.guard,
-            "region": self.region,
-            "decided_at_ms": t_ms,
-            "proposal_digest": proposal.digest,
-            "evidence": {"topic": stamp.topic, "partition": stamp.partition, "offset": stamp.offset},
-        }
-        return Outcome(
-            decision=decision,
-            control_value=decision_json(decision, record=False, extra=extra),
-            record_value=decision_json(decision),
-            request_value=self._request(decision, proposal, t_ms) if decision.retry is not None else None,
-        )
-
-    def episode(self, contract: Contract, proposal: Proposal, raw: Mapping[str, Any], t_ms: int) -> Episode:
-        """The episode of a proposal that could be read, built from the evidence it touches."""
-        resolution = contract.resolve(proposal.bindings)
-        return Episode(
-            episode_id=f"{self.region}/{proposal.proposal_id}",
-            decided_at_ms=t_ms,
-            contract=contract,
-            observations=self.store.episode_observations(resolution, t_ms),
-            proposal=proposal,
-            proposal_raw=raw,
-            sources=self.store.sources(t_ms, resolution.sources),
-        )
-
-    def _decision(self, proposal: ProposalDocument, t_ms: int) -> Decision:
         ref = proposal.document.get("contract_ref")
         contract = self.contracts.get(ref) if isinstance(ref, str) else None
         episode_id = f"{self.region}/{proposal.proposal_id}"
@@ -184,7 +207,69 @@ class RegionState:
             return assure(Episode(episode_id, t_ms, contract, (), read, proposal.document))
         return assure(self.episode(contract, read, proposal.document, t_ms))
 
-    def _request(self, decision: Decision, proposal: ProposalDocument, t_ms: int) -> bytes:
+    def outcome(self, decision: Decision, proposal: ProposalDocument, t_ms: int, stamp: Stamp) -> Outcome:
+        """The bytes of a decision under its stamp."""
+        read, asked = stamp.read, stamp.asked
+        extra = {
+            "attempt": stamp.attempt,
+            "final": stamp.final,
+            "sequence": stamp.sequence,
+            "guard": stamp.guard,
+            "region": self.region,
+            "decided_at_ms": t_ms,
+            "proposal_digest": proposal.digest,
+            "proposal_offset": stamp.proposal_offset,
+            "resume": {"proposals": stamp.resume.proposals, "sequence": stamp.resume.sequence},
+            "evidence": {
+                "topic": stamp.topic,
+                "partition": stamp.partition,
+                "offset": read.telemetry,
+                "outcomes": read.outcomes,
+                "answers": read.answers,
+            },
+            "lease": decision.lease,
+            "asked": None if asked is None else asked.document(),
+        }
+        return Outcome(
+            decision=decision,
+            control_value=decision_json(decision, record=False, extra=extra),
+            record_value=decision_json(decision),
+            request_value=None if asked is None else self._request(decision, proposal, t_ms, asked),
+        )
+
+    def episode(self, contract: Contract, proposal: Proposal, raw: Mapping[str, Any], t_ms: int) -> Episode:
+        """The episode of a proposal that could be read, built from the evidence it touches."""
+        resolution = contract.resolve(proposal.bindings)
+        observations = self.store.episode_observations(resolution, t_ms)
+        verdicts = self._verdicts(proposal.proposal_id, t_ms)
+        return Episode(
+            episode_id=f"{self.region}/{proposal.proposal_id}",
+            decided_at_ms=t_ms,
+            contract=contract,
+            observations=(*observations, *verdicts) if verdicts else observations,
+            proposal=proposal,
+            proposal_raw=raw,
+            sources=self.asks.terms(self.store.sources(t_ms, resolution.sources), t_ms),
+            controls=self.controls.controls_for(proposal.control_key, resolution, t_ms),
+        )
+
+    def effect(self, control: AppliedControl, t_ms: int) -> bool | None:
+        """Whether what a control was applied for shows in the evidence; None while that is not known."""
+        contract = self.contracts.get(control.contract_id)
+        if contract is None:
+            return None
+        bindings = {k: tuple(v) if isinstance(v, list | tuple) else v for k, v in control.bindings.items()}
+        resolution = contract.resolve(bindings)
+        observations = self.store.episode_observations(resolution, t_ms)
+        return judge_effect(contract, control, observations, self.store.sources(t_ms, resolution.sources), t_ms)
+
+    def _verdicts(self, proposal_id: str, t_ms: int) -> Sequence[Observation]:
+        subject = f"proposal:{proposal_id}"
+        if not self.store.lanes(subject, VERDICT):
+            return ()
+        return self.store.as_of(subject, VERDICT, t_ms, t_ms)
+
+    def _request(self, decision: Decision, proposal: ProposalDocument, t_ms: int, asked: Asked) -> bytes:
         assert decision.retry is not None
         contract = self.contracts[proposal.document["contract_ref"]]
         bindings = {k: tuple(v) if isinstance(v, list | tuple) else v for k, v in decision.bindings.items()}
@@ -196,7 +281,7 @@ class RegionState:
         ]
         request = {
             "format": REQUEST_FORMAT,
-            "request_id": f"{decision.decision_id}/1",
+            "request_id": f"{decision.decision_id}/{asked.times}",
             "decision_id": decision.decision_id,
             "proposal_id": decision.proposal_id,
             "source": decision.retry.source,
@@ -209,8 +294,19 @@ class RegionState:
         return orjson.dumps(request)
 
 
+def unrecordable(region: str, proposal: ProposalDocument, t_ms: int, size: int) -> Decision:
+    """The decision on a proposal whose record of `size` bytes no message carries: refused, naming it by its digest."""
+    known = {PROPOSAL_KEY: proposal.digest, RECORD_BYTES_KEY: size, "proposal_id": proposal.proposal_id}
+    return refuse(f"{region}/{proposal.proposal_id}", t_ms, known)
+
+
+def longest_budget_ms(contracts: Mapping[str, Contract]) -> int:
+    """For how long changes must be remembered, ms."""
+    budgets = [c.control.budget for c in contracts.values() if c.control is not None and c.control.budget is not None]
+    return max((budget.per_ms or 0 for budget in budgets), default=0)
+
+
 def known_names(contracts: Mapping[str, Contract]) -> frozenset[str]:
     """Names that fields of the contracts go by: the metric registry need not have them too."""
-    return frozenset(
-        name for contract in contracts.values() for field in contract.fields.values() for name in field.names
-    )
+    names = {name for contract in contracts.values() for field in contract.fields.values() for name in field.names}
+    return frozenset(names | {VERDICT})

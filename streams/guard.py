@@ -1,47 +1,48 @@
-"""The guard's control path: telemetry and proposals in, records and decisions out, offsets in our hands.
+"""The guard's control path as a service: which partitions are ours, a desk for each, and one reader for all of them.
 
-One consumer reads `telemetry`, `proposals` and `queries` in batches, assigned by hand. The telemetry of a batch is
-taken in before its proposals are decided and its questions answered. Offsets are committed only for what was answered,
-dropped as a repeat, or written as a dead letter. A failure of ours ends the service with nothing released.
+docs/control-path.md has the design. A failure of Kafka makes a desk begin anew from the log; a failure of ours ends the
+service with nothing released.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-import orjson
 import structlog
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.errors import KafkaError, MessageSizeTooLargeError
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
 
-from streams.answering import BadQuery, answer, read_query
-from streams.deciding import History, NotAProposal, RegionState, Stamp, read_proposal_bytes
+from streams.answering import answer
 from streams.guard_counters import Counters
+from streams.guard_desk import Desk
 from streams.guard_kafka import connect_consumer, connect_producer, ensure_topics
+from streams.guard_ownership import Ownership
 from streams.guard_reading import Reader
-from streams.guard_release import Pending, Release
-from streams.guard_restore import committed_or_beginning, read_back, telemetry_starts
+from streams.guard_release import Release
+from streams.guard_restore import find_start, read_past
 from streams.lifecycle import stop_all
-from streams.messages import AsOfQuery, Evidence, ViewMessage, ViewQuery
-from streams.reading import read_to
+from streams.messages import AsOfQuery, ViewMessage, ViewQuery
+from streams.publishing import Fenced, PlainPublisher, Publisher, PublishError
 from streams.settings import GuardSettings
-from streams.telemetry import Undecodable
-from streams.topics import NoRegion, partition_of, region_of
+from streams.topics import partition_of
+from streams.transactions import TransactionalPublisher
 from xapp.contract import Contract
-from xapp.evidence.store import Contradiction
+from xapp.signing import Signer
 
-_POLL_MS: Final = 200
 _COMMIT_S: Final = 0.25
-_AT_ONCE: Final = 64
-"""Proposals decided before telemetry is read again, so that a flood of them does not let the evidence age."""
-_BREATHE: Final = 64
-"""Telemetry messages between two turns of the event loop, so that a backlog does not silence the web."""
+_AGAIN_S: Final = 0.5
+_LOOK_S: Final = 0.01
+_STUCK_S: Final = 5.0
+"""A guard that has not read for so long is not ready: its consumer is stuck, or no broker answers."""
 
 log = structlog.get_logger(__name__)
+
+
+class NotHere(RuntimeError):
+    """The region's partition is another worker's, or its evidence is still being rebuilt."""
 
 
 def unix_ms() -> int:
@@ -52,290 +53,267 @@ def unix_ms() -> int:
 class Guard:
     """The control path. `start()`, then `run()` until `stop()`; `ready` says whether proposals are being decided.
 
-    `clock` gives t, Unix ms. `run()` raises whatever made it fail; nothing is released after that.
+    `clock` gives t, Unix ms; without a `signer` everything it writes says that it is unsigned. `run()` raises whatever
+    made it fail; nothing is released after that.
     """
 
     def __init__(
-        self, settings: GuardSettings, contracts: Mapping[str, Contract], clock: Callable[[], int] = unix_ms
+        self,
+        settings: GuardSettings,
+        contracts: Mapping[str, Contract],
+        clock: Callable[[], int] = unix_ms,
+        signer: Signer | None = None,
     ) -> None:
         self.settings = settings
         self.counters = Counters()
-        self.ready = False
         self._topics = settings.topics
         self._contracts = contracts
         self._clock = clock
-        self._history = History(settings.history_ms, settings.history_count)
-        self._states: dict[tuple[int, str], RegionState] = {}
+        self._signer = signer
         self._partitions: tuple[int, ...] = ()
-        self._sequences: dict[int, int] = defaultdict(int)
-        self._telemetry_next: dict[int, int] = {}
-        self._done: dict[TopicPartition, int] = {}
-        self._reported: dict[int, int] = defaultdict(int)
+        self._desks: dict[int, Desk] = {}
+        self._keepers: dict[int, asyncio.Task[None]] = {}
+        self._parts: list[asyncio.Task[None]] = []
+        self._alone = settings.alone
         self._stopping = False
-        self._serving: asyncio.Task[None] | None = None
-        self._consumer: AIOKafkaConsumer | None = None
+        self._failed = asyncio.Event()
+        self._failure: BaseException | None = None
         self._producer: AIOKafkaProducer | None = None
+        self._ownership: Ownership | None = None
         self._reader: Reader | None = None
-        self._release: Release | None = None
+        self._consumer: Any = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether every partition of ours is being decided, and the brokers answer."""
+        return self.why_not_ready() is None
+
+    def why_not_ready(self) -> str | None:
+        """What keeps the guard from deciding, in words; None where it is ready."""
+        if self._stopping or self._failed.is_set():
+            return "it is stopping"
+        if self._ownership is None or self._reader is None or not self._ownership.joined:
+            return "it has not joined its group"
+        cold = [p for p in sorted(self._ownership.owned) if p not in self._desks or not self._desks[p].warm]
+        if cold:
+            return f"evidence of partitions {', '.join(map(str, cold))} is being rebuilt"
+        if self._reader.silent_s > _STUCK_S:
+            return f"nothing was read for {self._reader.silent_s:.0f} s: its consumer is stuck, or no broker answers"
+        return None
 
     async def start(self) -> None:
-        """Connect, restore the past, take in the telemetry that is there. Raises `guard_kafka.Unreachable`."""
+        """Connect, join, take up what is ours. Alone, it returns once all evidence is rebuilt.
+
+        Raises `guard_kafka.Unreachable`.
+        """
+        settings = self.settings
         try:
-            self._producer = await connect_producer(self.settings)
-            self._release = Release(self.settings, self._producer, self._clock, self.counters)
-            found = await ensure_topics(self.settings, self._producer)
-            self._partitions = found[self._topics.proposals]
-            await self._restore()
-            self._consumer = await connect_consumer(
-                self.settings, f"{self.settings.prefix}guard.{self.settings.guard_name}"
-            )
-            await self._catch_up()
+            self._producer = await connect_producer(settings)
+            cluster = await ensure_topics(settings, self._producer)
+            self._partitions = cluster.partitions[self._topics.proposals]
+            self._alone = settings.alone or not cluster.controlled
+            self._consumer = await connect_consumer(settings, None)
+            group = await connect_consumer(settings, f"{settings.prefix}guard")
+            self._reader = Reader(self._consumer, self._topics.proposals)
+            self._ownership = Ownership(group, self._topics.proposals, self._partitions, alone=self._alone)
+            self._ownership.start()
+            for part in (self._reader.run(), self._own(), self._commits()):
+                self._parts.append(self._watched(asyncio.create_task(part)))
+            if self._alone:
+                await self.until_ready()
         except BaseException:
-            await self._close(self.settings.stop_timeout_s)
+            await self.stop()
             raise
-        self.ready = True
-        log.info("guard ready", partitions=len(self._partitions), contracts=sorted(self._contracts))
+
+    async def until_ready(self) -> None:
+        """Wait until it is ready. Raises what made it fail before."""
+        while self.why_not_ready() is not None and not self._failed.is_set():  # noqa: ASYNC110 - of many parts
+            await asyncio.sleep(_LOOK_S)
+        if self._failure is not None:
+            raise self._failure
 
     async def run(self) -> None:
-        """Decide until `stop()`. Raises what made it fail: a bug of ours, or a record that cannot be written."""
-        committing = asyncio.create_task(self._commit_often(), name="guard commits")
-        self._serving = asyncio.create_task(self._serve(), name="guard serves")
+        """Decide until `stop()`. Raises what made it fail: a bug of ours."""
         try:
-            await self._serving
-        except asyncio.CancelledError:
-            if not self._stopping:
-                raise
-        except Exception:
-            log.exception("guard failed: nothing more is released")
-            raise
+            await self._failed.wait()
         finally:
-            self.ready = False
-            committing.cancel()
-            await asyncio.gather(committing, return_exceptions=True)
+            self._halt()
+        if self._failure is not None:
+            raise self._failure
 
     async def stop(self) -> None:
-        """Finish the batch in hand, commit, and close, all within `stop_timeout_s`; later calls do nothing."""
-        self._stopping = True
-        self.ready = False
+        """Finish the batches in hand, commit, and close, all within `stop_timeout_s`; later calls do nothing."""
+        self._halt()
         bound = self.settings.stop_timeout_s / 2
-        if self._serving is not None and not self._serving.done():
-            _, late = await asyncio.wait({self._serving}, timeout=bound)
-            for task in late:
-                task.cancel()
-        await stop_all(self._commit(), timeout_s=bound / 2)
-        await self._close(bound / 2)
-
-    def state(self, region: str) -> RegionState:
-        """The state of a region; an empty one, not kept, where nothing of it was read yet."""
-        held = self._states.get((partition_of(region, self._partitions), region))
-        return RegionState(region, self._contracts, self._history) if held is None else held
+        keepers = set(self._keepers.values())
+        if keepers:
+            await asyncio.wait(keepers, timeout=bound)
+        tasks = [*keepers, *self._parts]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=bound / 4)
+        ownership, self._ownership = self._ownership, None
+        if ownership is not None:
+            await stop_all(self._commit(ownership), ownership.stop(), timeout_s=bound / 2)
+        consumer, producer = self._consumer, self._producer
+        self._consumer = self._producer = None
+        await stop_all(*(client.stop() for client in (consumer, producer) if client is not None), timeout_s=bound / 4)
+        self._failed.set()
 
     def ask(self, region: str, query: AsOfQuery | ViewQuery) -> ViewMessage:
-        """Answer a question at the guard's clock."""
-        partition = partition_of(region, self._partitions)
-        return answer(self.state(region), query, self._clock(), self._evidence(partition))
-
-    async def dead_letter(self, **letter: Any) -> None:
-        """Write the dead letter of a message that another reader of this service could not use.
-
-        Arguments: those of `streams.deadletters.dead_letter`, but for its bound.
-        """
-        if self._release is None:
-            raise RuntimeError("the guard is not connected")
-        await self._release.letter(**letter)
+        """Answer a question at the guard's clock. Raises NotHere."""
+        partition = partition_of(region, self._partitions) if self._partitions else -1
+        desk = self._desks.get(partition)
+        if desk is None or not desk.warm:
+            raise NotHere(f"region {region!r} is not decided here: its partition is {partition}")
+        return answer(desk.state(region), query, self._clock(), desk.evidence())
 
     def stats(self) -> dict[str, Any]:
-        """Counters, and how many observations each region holds."""
+        """Counters, and what is held of each partition and region of ours."""
         return {
             "guard": self.settings.guard_name,
             "ready": self.ready,
-            "regions": {region: len(state.store) for (_, region), state in sorted(self._states.items())},
+            "why_not_ready": self.why_not_ready(),
+            "signed_by": None if self._signer is None else self._signer.keyid,
+            "partitions": {
+                str(p): {"warm": desk.warm, "open": desk.open, "done": desk.done}
+                for p, desk in sorted(self._desks.items())
+            },
+            "regions": {
+                region: len(state.store)
+                for _, desk in sorted(self._desks.items())
+                for region, state in desk.states.items()
+            },
             **self.counters.document(),
         }
 
-    async def _restore(self) -> None:
-        reader = await connect_consumer(self.settings, None)
-        try:
-            past = await read_back(reader, self._topics.control, self._partitions)
-        finally:
-            await reader.stop()
-        self._sequences.update(past.sequences)
-        for partition, answers in past.answered.items():
-            for answered in answers:
-                self._state(partition, answered.region).remember(answered.proposal_id, answered.digest)
+    def _halt(self) -> None:
+        """No desk begins another turn."""
+        self._stopping = True
+        for desk in self._desks.values():
+            desk.stop()
 
-    async def _catch_up(self) -> None:
-        assert self._consumer is not None
-        asked = [
-            TopicPartition(topic, partition)
-            for topic in (self._topics.proposals, self._topics.queries)
-            for partition in self._partitions
-        ]
-        telemetry = [TopicPartition(self._topics.telemetry, partition) for partition in self._partitions]
-        self._consumer.assign([*telemetry, *asked])
-        starts = await telemetry_starts(self._consumer, telemetry, self._clock() - self.settings.history_ms)
-        starts |= await committed_or_beginning(self._consumer, asked)
-        for tp, offset in starts.items():
-            self._consumer.seek(tp, offset)
-        self._telemetry_next = {tp.partition: starts[tp] for tp in telemetry}
-        self._consumer.pause(*asked)
-        for tp in telemetry:
-            self._reported[tp.partition] = await self._consumer.committed(tp) or 0
-        async for message in read_to(self._consumer, await self._consumer.end_offsets(telemetry)):
-            await self._ingest(message)
-        self._consumer.resume(*asked)
-        self._reader = Reader(self._consumer, self._topics.telemetry, self._lost)
+    def _watched(self, task: asyncio.Task[None]) -> asyncio.Task[None]:
+        """A task whose failure is that of the guard."""
 
-    async def _serve(self) -> None:
-        assert self._reader is not None
-        waiting: list[Any] = []
+        def ended(done: asyncio.Task[None]) -> None:
+            if done.cancelled() or done.exception() is None or self._failure is not None:
+                return
+            self._failure = done.exception()
+            log.error("guard failed: nothing more is released", exc_info=self._failure)
+            self._halt()
+            self._failed.set()
+
+        task.add_done_callback(ended)
+        return task
+
+    # Partitions of ours.
+
+    async def _own(self) -> None:
+        """A keeper for each partition of ours, and for no other."""
+        assert self._ownership is not None
+        ownership = self._ownership
+        while True:
+            await ownership.changed.wait()
+            ownership.changed.clear()
+            for partition in sorted(self._keepers.keys() - ownership.owned):
+                await self._give_up(partition)
+            for partition in sorted(ownership.owned - self._keepers.keys()):
+                task = asyncio.create_task(self._keep(partition, ownership), name=f"guard partition {partition}")
+                self._keepers[partition] = self._watched(task)
+
+    async def _give_up(self, partition: int) -> None:
+        keeper = self._keepers.pop(partition)
+        desk = self._desks.get(partition)
+        if desk is not None:
+            desk.stop()
+        keeper.cancel()
+        await asyncio.gather(keeper, return_exceptions=True)
+
+    async def _keep(self, partition: int, ownership: Ownership) -> None:
+        """Own a partition until cancelled or stopped, beginning anew from the log whenever Kafka fails us."""
         while not self._stopping:
-            telemetry, more = await self._reader.fetch(0 if waiting else _POLL_MS)
-            asked = waiting + more
-            asked, waiting = asked[:_AT_ONCE], asked[_AT_ONCE:]
-            await self._ingest_all(telemetry)
-            waiting += await self._read_on(self._reader, asked)
-            if not self._stopping:
-                await self._handle(asked)
+            version = ownership.version
+            try:
+                await self._sit(partition, ownership)
+            except Fenced as error:
+                self.counters.fenced += 1
+                log.warning("partition lost to another worker", partition=partition, why=str(error))
+                await ownership.settled(version, self.settings.session_timeout_ms / 1000)
+            except (PublishError, KafkaError, OSError, TimeoutError) as error:
+                self.counters.reopened += 1
+                log.warning("partition taken up again", partition=partition, why=str(error) or type(error).__name__)
+                await asyncio.sleep(_AGAIN_S)
 
-    async def _read_on(self, reader: Reader, asked: Sequence[Any]) -> list[Any]:
-        """Take in the telemetry that was there before what is asked; gives what was asked meanwhile."""
-        marks = reader.marks({message.partition for message in asked})
-        later: list[Any] = []
-        while not self._stopping and await reader.is_behind(marks):
-            telemetry, more = await reader.fetch(_POLL_MS)
-            await self._ingest_all(telemetry)
-            later += more
-        return later
-
-    async def _handle(self, asked: Sequence[Any]) -> None:
-        assert self._release is not None
-        proposals = self._topics.proposals
-        answers = [await self._answer(message) for message in asked if message.topic != proposals]
-        pendings = [await self._decide(message) for message in asked if message.topic == proposals]
-        await self._release.decisions([pending for pending in pendings if pending is not None])
-        await asyncio.gather(*(sent for sent in answers if sent is not None))
-        for message in asked:
-            self._done[TopicPartition(message.topic, message.partition)] = message.offset + 1
-
-    async def _ingest_all(self, messages: Sequence[Any]) -> None:
-        for count, message in enumerate(messages, start=1):
-            await self._ingest(message)
-            self._done[TopicPartition(message.topic, message.partition)] = message.offset + 1
-            if count % _BREATHE == 0:
-                await asyncio.sleep(0)
-
-    async def _ingest(self, message: Any) -> None:
-        self.counters.telemetry_messages += 1
+    async def _sit(self, partition: int, ownership: Ownership) -> None:
+        assert self._reader is not None
+        publisher = self._publisher(partition)
         try:
-            state = self._state_of(message)
-            ingested = state.ingest(message.value, message.timestamp)
-        except (NoRegion, Undecodable, Contradiction) as error:
-            if message.offset >= self._reported[message.partition]:
-                await self._reject(message, str(error))
-        else:
-            self.counters.observations += ingested.observations
-            self.counters.repeated_reports += ingested.duplicate
-            self.counters.unknown_keys += ingested.unknown_keys
-        self._telemetry_next[message.partition] = message.offset + 1
+            await publisher.open()
+            desk = await self._restored(partition, ownership, publisher)
+            self._desks[partition] = desk
+            self._reader.add(partition, desk)
+            await desk.run()
+        finally:
+            self._reader.remove(partition)
+            self._desks.pop(partition, None)
+            await publisher.close()
 
-    async def _decide(self, message: Any) -> Pending | None:
-        self.counters.proposals += 1
+    def _publisher(self, partition: int) -> Publisher:
+        settings = self.settings
+        if self._alone:
+            assert self._producer is not None
+            return PlainPublisher(self._producer, self._clock)
+        options = {
+            "bootstrap.servers": settings.bootstrap_servers,
+            "client.id": f"wirelessops-{settings.guard_name}",
+            **settings.security.librdkafka_options(),
+        }
+        return TransactionalPublisher(f"{settings.prefix}guard.{partition}", options, settings.max_message_bytes)
+
+    async def _restored(self, partition: int, ownership: Ownership, publisher: Publisher) -> Desk:
+        assert self._reader is not None
+        settings, began = self.settings, time.monotonic()
+        controls_ms = max(settings.history_ms, _longest_control_ms(self._contracts))
+        committed = await ownership.committed(partition)
+        consumer = await connect_consumer(settings, None)
         try:
-            proposal = read_proposal_bytes(message.value)
-            state = self._state_of(message)
-            if state.is_repeat(proposal):
-                self.counters.repeated_proposals += 1
-                return None
-        except (NoRegion, NotAProposal) as error:
-            await self._reject(message, str(error))
-            return None
-        partition: int = message.partition
-        stamp = Stamp(
-            guard=self.settings.guard_name,
-            sequence=self._sequences[partition],
-            topic=self._topics.telemetry,
-            partition=partition,
-            offset=self._telemetry_next[partition],
-        )
-        t_ms = self._clock()
-        outcome = state.decide(proposal, t_ms, stamp)
-        self._sequences[partition] += 1
-        state.remember(proposal.proposal_id, proposal.digest)
-        return Pending(message, state, proposal, stamp, t_ms, outcome)
+            now_ms = self._clock()
+            past = await read_past(consumer, self._topics, partition, now_ms - controls_ms)
+            start = await find_start(
+                consumer, self._topics, partition, past, committed, now_ms, settings.history_ms, controls_ms,
+                finds_times=not self._alone,
+            )  # fmt: skip
+        finally:
+            await stop_all(consumer.stop(), timeout_s=settings.stop_timeout_s)
+        took_s = round(time.monotonic() - began, 3)
+        log.info("partition taken up", partition=partition, decisions=len(past.said), after_s=took_s)
+        return Desk(
+            partition, self._partitions, settings, self._contracts, self._clock, publisher,
+            Release(partition, settings, self._clock, self._signer), self.counters, self._reader.mark, past, start,
+        )  # fmt: skip
 
-    async def _answer(self, message: Any) -> Any:
-        assert self._release is not None
-        self.counters.queries += 1
-        try:
-            region = self._region_of(message)
-            query = read_query(message.value)
-        except (NoRegion, BadQuery) as error:
-            await self._reject(message, str(error))
-            return None
-        reply = orjson.dumps(self.ask(region, query).model_dump())
-        return asyncio.create_task(self._view(message, query.query_id, reply))
-
-    async def _view(self, message: Any, query_id: str, reply: bytes) -> None:
-        """Send an answer; one that no message can carry is a dead letter of its question."""
-        assert self._release is not None
-        try:
-            await (await self._release.view(message, query_id, reply))
-        except MessageSizeTooLargeError:
-            await self._reject(message, f"its answer of {len(reply)} bytes is larger than a message may be")
-
-    async def _reject(self, message: Any, reason: str) -> None:
-        log.warning("dead letter", topic=message.topic, partition=message.partition, offset=message.offset, why=reason)
-        assert self._release is not None
-        await self._release.dead_letter(message, reason)
-
-    async def _lost(self, tp: TopicPartition, first: int, last: int, reason: str) -> None:
-        assert self._release is not None
-        log.error("messages lost", topic=tp.topic, partition=tp.partition, first=first, last=last, why=reason)
-        await self._release.lost_range(tp.topic, tp.partition, first, last, reason)
-        if tp.topic == self._topics.telemetry:
-            self._telemetry_next[tp.partition] = last + 1
-        self._done[tp] = last + 1
-
-    def _state_of(self, message: Any) -> RegionState:
-        return self._state(message.partition, self._region_of(message))
-
-    def _region_of(self, message: Any) -> str:
-        region = region_of(message.key)
-        expected = partition_of(region, self._partitions)
-        if message.partition != expected:
-            raise NoRegion(f"region {region!r} belongs to partition {expected}: write it there (murmur2 of the key)")
-        return region
-
-    def _state(self, partition: int, region: str) -> RegionState:
-        state = self._states.get((partition, region))
-        if state is None:
-            state = self._states[partition, region] = RegionState(region, self._contracts, self._history)
-        return state
-
-    def _evidence(self, partition: int) -> Evidence:
-        return Evidence(
-            topic=self._topics.telemetry, partition=partition, offset=self._telemetry_next.get(partition, 0)
-        )
-
-    async def _commit_often(self) -> None:
+    async def _commits(self) -> None:
+        assert self._ownership is not None
         while True:
             await asyncio.sleep(_COMMIT_S)
             try:
-                await self._commit()
+                await self._commit(self._ownership)
             except KafkaError as error:
-                log.warning("offsets not committed: tried again", why=str(error))
+                log.warning("offsets not committed: tried again", why=str(error) or type(error).__name__)
 
-    async def _commit(self) -> None:
-        if self._done and self._consumer is not None:
-            done, self._done = self._done, {}
-            try:
-                await self._consumer.commit(done)
-            except BaseException:
-                self._done = {**done, **self._done}
-                raise
+    async def _commit(self, ownership: Ownership) -> None:
+        await ownership.commit({partition: desk.done for partition, desk in self._desks.items() if desk.warm})
 
-    async def _close(self, timeout_s: float) -> None:
-        consumer, producer = self._consumer, self._producer
-        self._consumer = self._producer = None
-        await stop_all(*(client.stop() for client in (consumer, producer) if client is not None), timeout_s=timeout_s)
+
+def _longest_control_ms(contracts: Mapping[str, Contract]) -> int:
+    """How far back the controls of any contract can matter, ms: leases, budget windows, what is watched."""
+    longest = 0
+    for contract in contracts.values():
+        control = contract.control
+        if control is not None:
+            budget = 0 if control.budget is None else control.budget.per_ms or 0
+            watched = (control.ack_ms or 0) + (0 if control.effect is None else control.effect.within_ms)
+            longest = max(longest, control.lease_ms or 0, budget, watched)
+    return longest

@@ -9,7 +9,10 @@ from typing import Any
 
 @dataclass(slots=True)
 class Counters:
-    """Totals. `repeated_reports` and `repeated_proposals`: same id, same content, dropped; `unknown_keys`: ignored."""
+    """Totals. `repeated_reports` and `repeated_proposals`: same id, same content, dropped; `unknown_keys`: ignored;
+    `redecided`: decided again because an APPLY came too late; `interim`: decisions that were not final; `fenced`,
+    `reopened`: partitions lost to another worker, and taken up again after a failure.
+    """
 
     telemetry_messages: int = 0
     observations: int = 0
@@ -21,8 +24,12 @@ class Counters:
     requests: int = 0
     dead_letters: int = 0
     redecided: int = 0
+    interim: int = 0
+    fenced: int = 0
+    reopened: int = 0
     decisions: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[str] = field(default_factory=Counter)
+    answers: Counter[str] = field(default_factory=Counter)
 
     def document(self) -> dict[str, Any]:
         """As a JSON document."""

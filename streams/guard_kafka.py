@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import structlog
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.errors import KafkaError, TopicAlreadyExistsError
 
 from streams.settings import GuardSettings
@@ -16,6 +18,9 @@ from streams.settings import GuardSettings
 _RETRY_S: Final = 0.25
 _REQUEST_TIMEOUT_MS: Final = 10_000
 _PARTITION_FETCH_BYTES: Final = 4_000_000
+_FRAMING_BYTES: Final = 100_000
+_SAFE_REPLICAS: Final = 2
+"""With so many in sync a message outlives a broker; one of three may be down and writing goes on."""
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -54,6 +59,7 @@ async def connect_producer(settings: GuardSettings) -> AIOKafkaProducer:
             linger_ms=0,
             max_request_size=settings.max_message_bytes,
             request_timeout_ms=_REQUEST_TIMEOUT_MS,
+            **settings.security.aiokafka_options(),
         )
         try:
             await producer.start()
@@ -66,7 +72,7 @@ async def connect_producer(settings: GuardSettings) -> AIOKafkaProducer:
 
 
 async def connect_consumer(settings: GuardSettings, group: str | None) -> AIOKafkaConsumer:
-    """A started consumer, to be assigned and sought by hand. Raises Unreachable."""
+    """A started consumer of what is committed, with or without a group. Raises Unreachable."""
 
     async def attempt() -> AIOKafkaConsumer:
         consumer = AIOKafkaConsumer(
@@ -74,10 +80,16 @@ async def connect_consumer(settings: GuardSettings, group: str | None) -> AIOKaf
             client_id=f"wirelessops-{settings.guard_name}",
             group_id=group,
             enable_auto_commit=False,
-            auto_offset_reset="none",
+            auto_offset_reset="none" if group is None else "latest",  # a group only remembers: it reads nothing
             fetch_max_wait_ms=settings.fetch_wait_ms,
             max_partition_fetch_bytes=_PARTITION_FETCH_BYTES,
             request_timeout_ms=_REQUEST_TIMEOUT_MS,
+            isolation_level="read_committed",
+            session_timeout_ms=settings.session_timeout_ms,
+            heartbeat_interval_ms=min(3_000, settings.session_timeout_ms // 3),
+            rebalance_timeout_ms=settings.session_timeout_ms,
+            partition_assignment_strategy=(StickyPartitionAssignor,),
+            **settings.security.aiokafka_options(),
         )
         try:
             await consumer.start()
@@ -89,14 +101,25 @@ async def connect_consumer(settings: GuardSettings, group: str | None) -> AIOKaf
     return await within(settings, "consumer", attempt)
 
 
-async def ensure_topics(settings: GuardSettings, producer: AIOKafkaProducer) -> Mapping[str, tuple[int, ...]]:
-    """Topic → partition ids, creating the topics that are missing.
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What a guard found: topic → partition ids, and whether the cluster has a controller.
+
+    Without one it is an embedded broker, which has neither groups of several members nor transactional reads.
+    """
+
+    partitions: Mapping[str, tuple[int, ...]]
+    controlled: bool
+
+
+async def ensure_topics(settings: GuardSettings, producer: AIOKafkaProducer) -> Cluster:
+    """Find the topics, creating those that are missing.
 
     A cluster without a controller (the embedded broker) makes a topic when first asked for it. Raises Unreachable
     where a topic does not come into being, or where the topics keyed by region have not equally many partitions.
     """
     names = settings.topics.names()
-    await _create(settings, names)
+    controlled = await _create(settings, names)
 
     async def attempt() -> dict[str, tuple[int, ...]]:
         found = {name: await producer.partitions_for(name) for name in names}
@@ -110,27 +133,47 @@ async def ensure_topics(settings: GuardSettings, producer: AIOKafkaProducer) -> 
     if len(set(counts.values())) > 1:
         listed = ", ".join(f"{name} {count}" for name, count in counts.items())
         raise Unreachable(f"topics: those keyed by region need equally many partitions: {listed}")
-    return partitions
+    return Cluster(partitions, controlled)
 
 
-async def _create(settings: GuardSettings, names: tuple[str, ...]) -> None:
-    async def attempt() -> None:
+def topic_config(settings: GuardSettings) -> dict[str, str]:
+    """How a topic is created: the broker's clock stamps its messages, and it takes those of the size we write."""
+    config = {
+        "message.timestamp.type": "LogAppendTime",
+        "max.message.bytes": str(settings.max_message_bytes + _FRAMING_BYTES),
+    }
+    if settings.replication > _SAFE_REPLICAS:
+        config["min.insync.replicas"] = str(_SAFE_REPLICAS)
+    return config
+
+
+async def _create(settings: GuardSettings, names: tuple[str, ...]) -> bool:
+    """Create what is missing; gives whether the cluster has a controller."""
+
+    async def attempt() -> bool:
         admin = AIOKafkaAdminClient(
-            bootstrap_servers=settings.bootstrap_servers, request_timeout_ms=_REQUEST_TIMEOUT_MS
+            bootstrap_servers=settings.bootstrap_servers,
+            request_timeout_ms=_REQUEST_TIMEOUT_MS,
+            **settings.security.aiokafka_options(),
         )
         try:
             await admin.start()
             missing = sorted(set(names) - set(await admin.list_topics()))
             cluster = await admin.describe_cluster()
             if cluster["controller_id"] not in {broker["node_id"] for broker in cluster["brokers"]}:
-                log.info("the cluster has no controller: topics appear on first use")
-            elif missing:
-                created = [NewTopic(name, settings.partitions, settings.replication) for name in missing]
+                log.info("no controller, so an embedded broker: topics appear on first use, this guard works alone")
+                return False
+            if missing:
+                created = [
+                    NewTopic(name, settings.partitions, settings.replication, topic_configs=topic_config(settings))
+                    for name in missing
+                ]
                 await admin.create_topics(created)
                 log.info("topics created", topics=missing, partitions=settings.partitions)
         except TopicAlreadyExistsError:
             log.info("topics were created by another")
         finally:
             await admin.close()
+        return True
 
-    await within(settings, "topics", attempt)
+    return await within(settings, "topics", attempt)

@@ -1,60 +1,137 @@
-"""Reading for the guard: batches split into telemetry and what is asked, and how far telemetry must be read first."""
+"""Reading for the guard: one consumer for all partitions that this worker owns, handing over to their desks."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import OffsetOutOfRangeError, RecordTooLargeError
 
-Lost = Callable[[TopicPartition, int, int, str], Awaitable[None]]
-"""Told of offsets, first to last, that were skipped unread, and why."""
+POLL_MS: Final = 50
+"""How long one read waits; an owner that is added or removed waits no longer either."""
+
+
+class Taker(Protocol):
+    """Who takes what was read of one partition, all its topics (`streams.guard_desk.Desk`)."""
+
+    @property
+    def positions(self) -> Mapping[TopicPartition, int]: ...
+
+    @property
+    def crowded(self) -> bool: ...
+
+    def receive(self, messages: list[Any]) -> None: ...
+
+    def lost(self, tp: TopicPartition, first: int, last: int, reason: str) -> None: ...
 
 
 class Reader:
-    """One consumer, assigned and sought by its owner."""
+    """Reads for takers, each the owner of one partition. `proposals`: the topic that is paused for a crowded one."""
 
-    def __init__(self, consumer: AIOKafkaConsumer, telemetry: str, lost: Lost) -> None:
+    def __init__(self, consumer: AIOKafkaConsumer, proposals: str) -> None:
         self._consumer = consumer
-        self._telemetry = telemetry
-        self._lost = lost
+        self._proposals = proposals
+        self._takers: dict[int, Taker] = {}
+        self._changed = False
+        self._heard: dict[TopicPartition, int | None] = {}
+        self._heard_at = time.monotonic()
+        self._round_at = time.monotonic()
+        self._stopping = False
 
-    async def fetch(self, timeout_ms: int) -> tuple[list[Any], list[Any]]:
-        """The messages that are there, telemetry and others, in offset order per partition; empty after the timeout."""
-        try:
-            batch = await self._consumer.getmany(timeout_ms=timeout_ms)
-        except OffsetOutOfRangeError as error:
-            await self._skip_what_is_gone(error.args[0])
-            return [], []
-        except RecordTooLargeError as error:
-            _, tp, offset, *_ = error.args
-            await self._lost(tp, offset, offset, "larger than a fetch may be")
-            return [], []
-        telemetry = [m for tp, messages in batch.items() if tp.topic == self._telemetry for m in messages]
-        others = [m for tp, messages in batch.items() if tp.topic != self._telemetry for m in messages]
-        return telemetry, others
+    @property
+    def silent_s(self) -> float:
+        """For how long no broker has answered a fetch, or no round of reading ended; whichever is longer."""
+        now = time.monotonic()
+        return max(now - self._round_at, now - self._heard_at if self._takers else 0.0)
 
-    def marks(self, partitions: Iterable[int]) -> dict[TopicPartition, int]:
-        """Where telemetry ended when the broker last answered: what was written before anything read so far is below.
+    def add(self, partition: int, taker: Taker) -> None:
+        """Read for it from where it stands."""
+        self._takers[partition] = taker
+        self._changed = True
 
-        A fetch need not give all that is there, so a message may be read before telemetry that was written earlier.
+    def remove(self, partition: int) -> None:
+        """Read no more for it."""
+        self._changed = self._takers.pop(partition, None) is not None or self._changed
+
+    def mark(self, tp: TopicPartition) -> int:
+        """Where a topic ended when its broker last answered: what was written before anything read so far is below.
+
         (Over several brokers the mark is as old as the last answer of the partition's leader, a few ms.)
         """
-        tps = (TopicPartition(self._telemetry, partition) for partition in partitions)
-        return {tp: self._consumer.highwater(tp) or 0 for tp in tps}
+        if tp not in self._consumer.assignment():
+            return 0
+        stable = self._consumer.last_stable_offset(tp)
+        return self._consumer.highwater(tp) or 0 if stable is None or stable < 0 else stable
 
-    async def is_behind(self, marks: Mapping[TopicPartition, int]) -> bool:
-        """Whether some partition was not read up to its mark yet."""
-        for tp, mark in marks.items():
-            if await self._consumer.position(tp) < mark:
-                return True
-        return False
+    def stop(self) -> None:
+        """Ask `run` to end."""
+        self._stopping = True
+
+    async def run(self) -> None:
+        """Read until `stop`."""
+        while not self._stopping:
+            if self._changed:
+                await self._assign()
+            if self._takers:
+                self._pause()
+                await self._round()
+                self._listen()
+            else:
+                await asyncio.sleep(POLL_MS / 1000)
+            self._round_at = time.monotonic()
+
+    async def _assign(self) -> None:
+        """Assigning anew forgets all positions: those still read for go on from where they were handed over."""
+        self._changed = False
+        before = self._consumer.assignment()
+        positions: dict[TopicPartition, int] = {}
+        for taker in self._takers.values():
+            for tp, position in taker.positions.items():
+                positions[tp] = max(position, await self._consumer.position(tp)) if tp in before else position
+        self._consumer.assign(list(positions))
+        for tp, position in positions.items():
+            self._consumer.seek(tp, position)
+        self._heard = {}
+        self._heard_at = time.monotonic()
+
+    def _pause(self) -> None:
+        for partition, taker in self._takers.items():
+            tp = TopicPartition(self._proposals, partition)
+            paused = tp in self._consumer.paused()
+            if taker.crowded != paused and tp in self._consumer.assignment():
+                (self._consumer.resume if paused else self._consumer.pause)(tp)
+
+    async def _round(self) -> None:
+        try:
+            batch = await self._consumer.getmany(timeout_ms=POLL_MS)
+        except OffsetOutOfRangeError as error:
+            await self._skip_what_is_gone(error.args[0])
+            return
+        except RecordTooLargeError as error:
+            _, tp, offset, *_ = error.args
+            self._lost(tp, offset, offset, "larger than a fetch may be")
+            return
+        for tp, messages in batch.items():
+            taker = self._takers.get(tp.partition)
+            if taker is not None and messages:
+                taker.receive(messages)
+
+    def _listen(self) -> None:
+        heard = {tp: self._consumer.last_poll_timestamp(tp) for tp in self._consumer.assignment()}
+        if heard != self._heard:
+            self._heard, self._heard_at = heard, time.monotonic()
 
     async def _skip_what_is_gone(self, positions: Mapping[TopicPartition, int]) -> None:
         begins = await self._consumer.beginning_offsets(list(positions))
         for tp, position in positions.items():
             self._consumer.seek(tp, begins[tp])
             if begins[tp] > position:
-                reason = "the broker no longer holds it: dropped before it was read"
-                await self._lost(tp, position, begins[tp] - 1, reason)
+                self._lost(tp, position, begins[tp] - 1, "the broker no longer holds it: dropped before it was read")
+
+    def _lost(self, tp: TopicPartition, first: int, last: int, reason: str) -> None:
+        taker = self._takers.get(tp.partition)
+        if taker is not None:
+            taker.lost(tp, first, last, reason)

@@ -1,94 +1,102 @@
-"""Publishing in the order that makes a decision safe: record acknowledged, then the decision, then the request."""
+"""The messages that a guard writes for one partition: chained and sealed records, signed decisions, and the rest."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, Final
 
-from aiokafka import AIOKafkaProducer
-from aiokafka.errors import MessageSizeTooLargeError
+import orjson
 
 from streams.deadletters import dead_letter
-from streams.deciding import Outcome, ProposalDocument, RegionState, Stamp
-from streams.guard_counters import Counters
+from streams.deciding import Outcome, Stamp
 from streams.headers import cloud_event
+from streams.messages import OutcomeMessage
+from streams.publishing import Headers, Outgoing
 from streams.settings import GuardSettings
+from xapp.chain import CHECKPOINT_TYPE, RECORD_TYPE, Chain
+from xapp.signing import Signer, seal, sign_document
 
 _SINGLE_LETTERS: Final = 100
-
-
-@dataclass(slots=True)
-class Pending:
-    """A decided proposal whose decision is not published yet. `message` is the proposal's Kafka message."""
-
-    message: Any
-    state: RegionState
-    proposal: ProposalDocument
-    stamp: Stamp
-    t_ms: int
-    outcome: Outcome
+_OVERHEAD_BYTES: Final = 1_000
+"""More than the headers, the key and Kafka's framing of one message take."""
 
 
 class Release:
-    """Writes the guard's topics. `clock` gives Unix ms."""
+    """Makes the messages of one partition. `clock` gives Unix ms; without a `signer` they say they are unsigned."""
 
     def __init__(
-        self, settings: GuardSettings, producer: AIOKafkaProducer, clock: Callable[[], int], counters: Counters
+        self, partition: int, settings: GuardSettings, clock: Callable[[], int], signer: Signer | None
     ) -> None:
+        self._partition = partition
         self._topics = settings.topics
-        self._producer = producer
+        self._guard = settings.guard_name
         self._clock = clock
-        self._counters = counters
+        self._signer = signer
         self._source = f"/wirelessops/guard/{settings.guard_name}"
         self._max_bytes = settings.max_message_bytes
 
-    async def decisions(self, pendings: Sequence[Pending]) -> None:
-        """Release a batch in order: first all records are acknowledged, then the decisions go out.
+    def fits(self, outgoing: Outgoing) -> bool:
+        """Whether a message is within what the guard may write."""
+        return len(outgoing.value) + len(outgoing.key or b"") + _OVERHEAD_BYTES <= self._max_bytes
 
-        An APPLY whose authority ended while its record was written is decided again. A proposal whose record no
-        broker takes for its size becomes a dead letter. Any other failure is raised, with nothing released.
-        """
-        if not pendings:
-            return
-        acks = [await self._record(pending) for pending in pendings]
-        written = await asyncio.gather(*acks, return_exceptions=True)
-        sent: list[Awaitable[Any]] = []
-        for pending, result in zip(pendings, written, strict=True):
-            if isinstance(result, MessageSizeTooLargeError):
-                await self._unrecordable(pending)
-                continue
-            if isinstance(result, BaseException):
-                raise result
-            await self._decide_again_while_expired(pending)
-            sent.append(await self._send(pending, self._topics.control, pending.outcome.control_value, "decision/1"))
-            self._counters.decisions[pending.outcome.decision.action] += 1
-            if pending.outcome.request_value is not None:
-                value = pending.outcome.request_value
-                sent.append(await self._send(pending, self._topics.requests, value, "request/1"))
-                self._counters.requests += 1
-        await asyncio.gather(*sent)
+    def record(self, key: bytes, outcome: Outcome, stamp: Stamp, t_ms: int, chain: Chain) -> tuple[Outgoing, Chain]:
+        """The full record, next in the chain."""
+        payload, after = chain.append(outcome.record_value)
+        value = seal(payload, RECORD_TYPE, self._signer)
+        return self._keyed(self._topics.records, key, value, self._id(outcome, stamp), "record/1", t_ms), after
 
-    async def dead_letter(self, message: Any, reason: str) -> None:
-        """Write the dead letter of a consumed message and wait for its acknowledgement."""
-        await self.letter(
+    def decision(self, key: bytes, outcome: Outcome, stamp: Stamp, t_ms: int) -> list[Outgoing]:
+        """The decision, and the request of a RETRY."""
+        names, identity = self._topics, self._id(outcome, stamp)
+        value = sign_document(outcome.control_value, self._signer)
+        until_ms = outcome.decision.valid_until_ms
+        found = [self._keyed(names.control, key, value, identity, "decision/1", t_ms, until_ms)]
+        if outcome.request_value is not None:
+            found.append(self._keyed(names.requests, key, outcome.request_value, identity, "request/1", t_ms))
+        return found
+
+    def outcome(self, key: bytes, outcome: OutcomeMessage) -> Outgoing:
+        """What the guard saw, or missed, of a control."""
+        value, identity = orjson.dumps(outcome.model_dump()), f"{outcome.decision_id}/{outcome.outcome}"
+        return self._keyed(self._topics.outcomes, key, value, identity, "outcome/1", outcome.at_ms)
+
+    def view(self, key: bytes, query_id: str, value: bytes) -> Outgoing:
+        """The answer to a question."""
+        return self._keyed(self._topics.views, key, value, query_id, "view/1", self._clock())
+
+    def checkpoint(self, chain: Chain) -> Outgoing:
+        """How far the chain of records goes."""
+        at_ms = self._clock()
+        checkpoint = chain.checkpoint(topic=self._topics.records, at_ms=at_ms, guard=self._guard)
+        value = seal(checkpoint.payload(), CHECKPOINT_TYPE, self._signer)
+        identity = f"{checkpoint.topic}/{checkpoint.partition}/{checkpoint.index}"
+        return self._message(self._topics.checkpoints, self._partition, None, value, identity, "checkpoint/1", at_ms)
+
+    def letter(self, **letter: Any) -> Outgoing:
+        """A dead letter (arguments of `deadletters.dead_letter` but the bound)."""
+        value = dead_letter(**letter, max_bytes=self._max_bytes - _OVERHEAD_BYTES)
+        identity = f"{letter['topic']}/{letter['partition']}/{letter['offset']}"
+        return self._message(self._topics.dead_letters, None, None, value, identity, "dead-letter/1", self._clock())
+
+    def letter_of(self, message: Any, reason: str, *, carried: bool = True) -> Outgoing:
+        """The dead letter of a consumed message, with its bytes where they are to be carried."""
+        return self.letter(
             topic=message.topic,
             partition=message.partition,
             offset=message.offset,
             timestamp_ms=message.timestamp,
             key=message.key,
-            value=message.value,
+            value=message.value if carried else None,
             reason=reason,
         )
 
-    async def lost_range(self, topic: str, partition: int, first: int, last: int, reason: str) -> None:
-        """Write dead letters of offsets that could not be read: one for each, the last one for all that remain."""
+    def lost_range(self, topic: str, first: int, last: int, reason: str) -> list[Outgoing]:
+        """Dead letters of offsets that could not be read: one for each, the last one for all that remain."""
         singles = min(last, first + _SINGLE_LETTERS - 1)
-        for offset in range(first, singles + 1):
-            await self.letter(
+        return [
+            self.letter(
                 topic=topic,
-                partition=partition,
+                partition=self._partition,
                 offset=offset,
                 last_offset=last if offset == singles else offset,
                 timestamp_ms=None,
@@ -96,61 +104,22 @@ class Release:
                 value=None,
                 reason=reason,
             )
+            for offset in range(first, singles + 1)
+        ]
 
-    async def view(self, message: Any, query_id: str, value: bytes) -> Awaitable[Any]:
-        """Send the answer to a question; gives its acknowledgement."""
-        headers = cloud_event(event_id=query_id, source=self._source, kind="wirelessops.view/1", time_ms=self._clock())
-        ack: Awaitable[Any] = await self._producer.send(
-            self._topics.views, value, key=message.key, partition=message.partition, headers=headers
+    def _id(self, outcome: Outcome, stamp: Stamp) -> str:
+        return f"{outcome.decision.decision_id}/{stamp.attempt}"
+
+    def _keyed(
+        self, topic: str, key: bytes, value: bytes, identity: str, kind: str, time_ms: int, until_ms: int | None = None
+    ) -> Outgoing:
+        return self._message(topic, self._partition, key, value, identity, kind, time_ms, until_ms)
+
+    def _message(
+        self, topic: str, partition: int | None, key: bytes | None, value: bytes, identity: str, kind: str,
+        time_ms: int, until_ms: int | None = None,
+    ) -> Outgoing:  # fmt: skip
+        headers: Headers = cloud_event(
+            event_id=identity, source=self._source, kind=f"wirelessops.{kind}", time_ms=time_ms
         )
-        return ack
-
-    async def _record(self, pending: Pending) -> Awaitable[Any]:
-        try:
-            return await self._send(pending, self._topics.records, pending.outcome.record_value, "decision/1")
-        except MessageSizeTooLargeError as error:
-            refused: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-            refused.set_exception(error)
-            return refused
-
-    async def _decide_again_while_expired(self, pending: Pending) -> None:
-        while True:
-            valid_until_ms = pending.outcome.decision.valid_until_ms
-            now_ms = self._clock()
-            if valid_until_ms is None or now_ms <= valid_until_ms:
-                return
-            self._counters.redecided += 1
-            pending.t_ms = now_ms
-            pending.outcome = pending.state.decide(pending.proposal, now_ms, pending.stamp)
-            await (await self._record(pending))
-
-    async def _send(self, pending: Pending, topic: str, value: bytes, kind: str) -> Awaitable[Any]:
-        headers = cloud_event(
-            event_id=f"{pending.outcome.decision.decision_id}/{pending.stamp.attempt}",
-            source=self._source,
-            kind=f"wirelessops.{kind}",
-            time_ms=pending.t_ms,
-        )
-        ack: Awaitable[Any] = await self._producer.send(
-            topic, value, key=pending.message.key, partition=pending.message.partition, headers=headers
-        )
-        return ack
-
-    async def _unrecordable(self, pending: Pending) -> None:
-        size = len(pending.outcome.record_value)
-        await self.dead_letter(
-            pending.message, f"its record of {size} bytes is larger than a message may be: nothing was released"
-        )
-
-    async def letter(self, **letter: Any) -> None:
-        """Write one dead letter (arguments of `deadletters.dead_letter` but the bound) and wait for its ack."""
-        now_ms = self._clock()
-        event_id = f"{letter['topic']}/{letter['partition']}/{letter['offset']}"
-        headers = cloud_event(event_id=event_id, source=self._source, kind="wirelessops.dead-letter/1", time_ms=now_ms)
-        try:
-            value = dead_letter(**letter, max_bytes=self._max_bytes)
-            await self._producer.send_and_wait(self._topics.dead_letters, value, headers=headers)
-        except MessageSizeTooLargeError:
-            value = dead_letter(**letter, max_bytes=0)
-            await self._producer.send_and_wait(self._topics.dead_letters, value, headers=headers)
-        self._counters.dead_letters += 1
+        return Outgoing(topic, partition, key, value, headers, until_ms)

@@ -1,86 +1,196 @@
-"""What a guard must know of its past before it answers: sequences and answered proposals, and where to read on."""
+"""What the owner of a partition must know of its past before it decides, read back from the log.
+
+See docs/control-path.md, "Where to read on".
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
 
 import orjson
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from streams.asking import Asked
+from streams.deciding import Read, Resume
 from streams.reading import read_to
+from streams.topics import NoRegion, Topics, region_of
+from xapp.chain import Chain, ChainError
+from xapp.leases import AppliedControl, ControlError, read_control
+from xapp.signing import EnvelopeError, open_envelope
 
-READ_BACK: Final = 10_000
-"""How many decisions of a partition are read back: a repeat of an older proposal is kept out by its offset alone."""
+ANSWERED_LIMIT: Final = 10_000
+"""How many final decisions of a partition are remembered, to drop repeats of their proposals, after a restart too."""
+QUESTION_MS: Final = 10_000
+"""A question is answered after a change of owner only where it is no older than this."""
+_TAIL: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """One proposal that a decision on `control` answers."""
+class ProposalKey(NamedTuple):
+    """What names a proposal within a partition."""
 
     region: str
     proposal_id: str
-    digest: str
 
 
 @dataclass(frozen=True, slots=True)
+class Said:
+    """One decision on `control`, as far as its partition's next owner needs it."""
+
+    key: ProposalKey
+    digest: str
+    sequence: int
+    attempt: int
+    final: bool
+    action: str
+    codes: frozenset[str]
+    decided_at_ms: int
+    read: Read
+    resume: Resume
+    lease: AppliedControl | None
+    asked: Asked | None
+
+    @classmethod
+    def of(cls, value: bytes | None, key: bytes | None) -> Said | None:
+        """Read a decision; None for what is none."""
+        try:
+            said = orjson.loads(value or b"")
+            evidence, resume, asked = said["evidence"], said["resume"], said["asked"]
+            found = cls(
+                key=ProposalKey(region_of(key), said["proposal_id"]),
+                digest=said["proposal_digest"],
+                sequence=said["sequence"],
+                attempt=said["attempt"],
+                final=said["final"],
+                action=said["action"],
+                codes=blocking_codes(said["violations"]),
+                decided_at_ms=said["decided_at_ms"],
+                read=Read(evidence["offset"], evidence["outcomes"], evidence["answers"]),
+                resume=Resume(resume["proposals"], resume["sequence"]),
+                lease=None if said["lease"] is None else read_control(said["lease"]),
+                asked=None if asked is None else Asked(asked["source"], asked["count"], asked["until_ms"]),
+            )
+        except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, NoRegion, ControlError):
+            return None
+        numbers = (found.sequence, found.attempt, found.decided_at_ms, *vars_of(found.read), *vars_of(found.resume))
+        texts = (found.key.proposal_id, found.digest, found.action)
+        sound = all(type(n) is int for n in numbers) and all(type(t) is str for t in texts)
+        return found if sound and type(found.final) is bool else None
+
+
+def vars_of(value: Read | Resume) -> tuple[Any, ...]:
+    """The numbers in it."""
+    return tuple(getattr(value, name) for name in value.__slots__)
+
+
+def blocking_codes(violations: Any) -> frozenset[str]:
+    """The codes of what blocks, of violations in their JSON form."""
+    return frozenset(violation["code"] for violation in violations if violation["blocking"])
+
+
+@dataclass(slots=True)
 class Past:
-    """Per control partition: the next sequence, and the answered proposals in order."""
+    """What the log says of a partition. `said`: its decisions, in order, as far back as they can matter."""
 
-    sequences: Mapping[int, int]
-    answered: Mapping[int, Sequence[Answered]]
+    said: list[Said] = field(default_factory=list)
+    chain: Chain = field(default_factory=lambda: Chain(0))
+
+    @property
+    def last(self) -> Said | None:
+        return self.said[-1] if self.said else None
 
 
-async def read_back(consumer: AIOKafkaConsumer, topic: str, partitions: Sequence[int]) -> Past:
-    """Read the newest decisions of each control partition.
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where to read each input from, and up to where (`warm_at`) before anything is decided."""
 
-    `consumer` belongs to no group and is assigned anew. Messages that are no decision are passed over.
+    positions: Mapping[TopicPartition, int]
+    warm_at: Mapping[TopicPartition, int]
+    answered_queries: frozenset[str]
+
+
+async def read_past(consumer: AIOKafkaConsumer, topics: Topics, partition: int, since_ms: int) -> Past:
+    """Read back what a partition's former owners decided, at least until `since_ms`.
+
+    `consumer` belongs to no group, reads what is committed, and is assigned anew. Messages that are no decision are
+    passed over.
     """
-    tps = [TopicPartition(topic, partition) for partition in partitions]
-    consumer.assign(tps)
-    begins, ends = await consumer.beginning_offsets(tps), await consumer.end_offsets(tps)
-    for tp in tps:
-        consumer.seek(tp, max(begins[tp], ends[tp] - READ_BACK))
-    sequences: dict[int, int] = {}
-    answered: defaultdict[int, list[Answered]] = defaultdict(list)
-    async for message in read_to(consumer, ends):
-        found = _decision(message.value)
-        if found is not None:
-            sequence, answer = found
-            partition: int = message.partition
-            sequences[partition] = max(sequences.get(partition, 0), sequence + 1)
-            answered[partition].append(answer)
-    return Past(sequences, answered)
+    past = Past(chain=await _chain(consumer, topics.records, partition))
+    distance = 2 * ANSWERED_LIMIT
+    tp = TopicPartition(topics.control, partition)
+    while True:
+        begin, end = await _bounds(consumer, tp)
+        start = max(begin, end - distance)
+        past.said = []
+        async for message in read_to(consumer, {tp: end}, {tp: start}):
+            said = Said.of(message.value, message.key)
+            if said is not None and (not past.said or said.sequence > past.said[-1].sequence):
+                past.said.append(said)
+        if start == begin or _reaches(past.said, since_ms):
+            return past
+        distance *= 4
 
 
-def _decision(value: bytes | None) -> tuple[int, Answered] | None:
-    try:
-        document = orjson.loads(value or b"")
-        answer = Answered(document["region"], document["proposal_id"], document["proposal_digest"])
-        sequence = document["sequence"]
-    except (orjson.JSONDecodeError, KeyError, TypeError):
-        return None
-    return (sequence, answer) if isinstance(sequence, int) else None
+def _reaches(said: list[Said], since_ms: int) -> bool:
+    if not said:
+        return False
+    first, last = said[0], said[-1]
+    finals = sum(one.final for one in said)
+    return first.sequence <= last.resume.sequence and first.decided_at_ms < since_ms and finals >= ANSWERED_LIMIT
 
 
-async def telemetry_starts(
-    consumer: AIOKafkaConsumer, tps: Sequence[TopicPartition], since_ms: int
-) -> dict[TopicPartition, int]:
-    """Where to read telemetry from, to hold everything since a time; from the beginning where a broker cannot say."""
-    begins = await consumer.beginning_offsets(tps)
-    found = await consumer.offsets_for_times(dict.fromkeys(tps, since_ms))
-    return {tp: begins[tp] if found.get(tp) is None else found[tp].offset for tp in tps}
+async def _chain(consumer: AIOKafkaConsumer, topic: str, partition: int) -> Chain:
+    """The chain of records as far as it goes; its last message, before which there may be many ends of transactions."""
+    tp, distance = TopicPartition(topic, partition), _TAIL
+    while True:
+        begin, end = await _bounds(consumer, tp)
+        start = max(begin, end - distance)
+        last: deque[Chain] = deque(maxlen=1)
+        async for message in read_to(consumer, {tp: end}, {tp: start}):
+            try:
+                last.append(Chain.of(open_envelope(message.value or b"").payload))
+            except (EnvelopeError, ChainError):
+                continue
+        if last:
+            return last[0]
+        if start == begin:
+            return Chain(partition)
+        distance *= 8
 
 
-async def committed_or_beginning(
-    consumer: AIOKafkaConsumer, tps: Sequence[TopicPartition]
-) -> dict[TopicPartition, int]:
-    """Where the group stopped, or the beginning where it never read."""
-    begins = await consumer.beginning_offsets(tps)
-    starts = {}
-    for tp in tps:
-        committed = await consumer.committed(tp)
-        starts[tp] = begins[tp] if committed is None else committed
-    return starts
+async def _bounds(consumer: AIOKafkaConsumer, tp: TopicPartition) -> tuple[int, int]:
+    consumer.assign([tp])
+    begins, ends = await consumer.beginning_offsets([tp]), await consumer.end_offsets([tp])
+    return begins[tp], ends[tp]
+
+
+async def find_start(
+    consumer: AIOKafkaConsumer, topics: Topics, partition: int, past: Past, committed: int | None, now_ms: int,
+    history_ms: int, controls_ms: int, finds_times: bool,
+) -> Start:  # fmt: skip
+    """Where a new owner reads on. `committed`: the group's offset of `proposals`; times in ms.
+
+    `finds_times`: whether the broker says where a time stands; inputs are read from their beginning where it does not.
+    """
+    names = ("telemetry", "proposals", "queries", "outcomes", "answers", "views")
+    tps = {name: TopicPartition(getattr(topics, name), partition) for name in names}
+    consumer.assign(list(tps.values()))
+    begins, ends = await consumer.beginning_offsets(list(tps.values())), await consumer.end_offsets(list(tps.values()))
+    back = {"telemetry": history_ms, "outcomes": controls_ms, "answers": history_ms}
+    back |= {"queries": QUESTION_MS, "views": QUESTION_MS}
+    found = await consumer.offsets_for_times({tps[name]: max(0, now_ms - ms) for name, ms in back.items()})
+    positions: dict[TopicPartition, int] = {}
+    for name in back:
+        at, nothing_so_young = found.get(tps[name]), (ends if finds_times else begins)[tps[name]]
+        positions[tps[name]] = nothing_so_young if at is None else at.offset
+    last = past.last
+    resume = max(begins[tps["proposals"]], committed or 0, 0 if last is None else last.resume.proposals)
+    positions[tps["proposals"]] = min(resume, ends[tps["proposals"]])
+    answered: set[str] = set()
+    views = tps["views"]
+    async for message in read_to(consumer, {views: ends[views]}, {views: positions.pop(views)}):
+        answered.update(value.decode(errors="replace") for name, value in message.headers if name == "ce_id" and value)
+    warm_at = {tps[name]: ends[tps[name]] for name in ("telemetry", "outcomes", "answers")}
+    return Start(positions, warm_at, frozenset(answered))

@@ -51,11 +51,16 @@ class ProposalMessage(Wire):
 
 
 class Evidence(Wire):
-    """Up to where telemetry had been read when a decision was made: all offsets below `offset`."""
+    """Up to where a partition's inputs had been read when a decision was made: all offsets below these.
+
+    `topic` and `offset` are those of telemetry.
+    """
 
     topic: str
     partition: Count
     offset: Count
+    outcomes: Count = 0
+    answers: Count = 0
 
 
 class RecordDigest(Wire):
@@ -72,11 +77,37 @@ class RetryTerms(Wire):
     left: Count
 
 
+class Resume(Wire):
+    """Where a new owner of the partition goes on: proposals below offset `proposals` have their final decision, and
+    decisions on the others have at least `sequence` (docs/control-path.md).
+    """
+
+    proposals: Count
+    sequence: Count
+
+
+class AskedMessage(Wire):
+    """The request of a RETRY: the `count`-th to `source` since it was last heard; an answer may come until then."""
+
+    source: Text
+    count: Annotated[int, Field(strict=True, ge=1)]
+    until_ms: EpochMs
+
+
+class SignatureMessage(Wire):
+    """Ed25519 over the canonical JSON of the document without this member (docs/tamper-evidence.md)."""
+
+    keyid: str
+    sig: str
+
+
 class DecisionMessage(Wire):
     """`control`: a decision (rules of assurance, section 6) without its full record. Only the guard writes it.
 
-    The idempotency key is (`proposal_id`, `attempt`); `sequence` counts the decisions of one partition;
-    `proposal_digest` is the SHA-256 of the proposal's content (its JSON with sorted keys).
+    The idempotency key is (`proposal_id`, `attempt`); a decision that is not `final` is followed by another one;
+    `sequence` counts the decisions of one partition; `proposal_digest` is the SHA-256 of the proposal's content (its
+    JSON with sorted keys). `lease`: what an APPLY granted (an item of an episode's `controls`); `asked`: the request
+    of a RETRY. `signature` is absent where the guard runs unsigned.
     """
 
     format: Literal["wirelessops.decision/1"]
@@ -102,7 +133,12 @@ class DecisionMessage(Wire):
     region: str
     decided_at_ms: EpochMs
     proposal_digest: str
+    proposal_offset: Count
+    resume: Resume
     evidence: Evidence
+    lease: dict[str, Any] | None
+    asked: AskedMessage | None
+    signature: SignatureMessage | None = None
 
 
 class RequestedField(Wire):
@@ -128,14 +164,47 @@ class RequestMessage(Wire):
 
 
 class OutcomeMessage(Wire):
-    """`outcomes`: what the network's side did with a decision, or saw of it."""
+    """`outcomes`: what the network's side did with a decision, or what was seen of it.
+
+    The network's side writes `applied` or `refused`, and may write `effect` or `no_effect`. The guard writes
+    `unacknowledged` where neither came within the contract's `ack_ms`, and `effect` or `no_effect` as the contract's
+    `effect` shows in the evidence.
+    """
 
     format: Literal["wirelessops.outcome/1"] = "wirelessops.outcome/1"
     decision_id: Text
     proposal_id: Text
-    outcome: Literal["applied", "refused", "effect", "no_effect"]
+    outcome: Literal["applied", "refused", "unacknowledged", "effect", "no_effect"]
     at_ms: EpochMs
     detail: str | None = None
+
+
+class Settled(Wire):
+    """One field that an operator settles: the value to go by, and the observations whose dispute that ends."""
+
+    field: Text
+    subject: str | None = None
+    value: Annotated[float, Field(strict=True, allow_inf_nan=False)] | Annotated[int, Field(strict=True)] | bool | str
+    unit: str | None = None
+    observations: Annotated[list[Text], Field(min_length=1)]
+
+
+class AnswerMessage(Wire):
+    """`answers`: an operator's answer to an ESCALATE: who, when, why, and what it settles.
+
+    `deny` ends the proposal. `approve` settles the ambiguities and conflicts that `settles` names, and only those;
+    everything else is checked again, and the answer counts for as long as each field's `freshness_ms` says.
+    """
+
+    format: Literal["wirelessops.answer/1"] = "wirelessops.answer/1"
+    answer_id: Text
+    decision_id: Text
+    proposal_id: Text
+    verdict: Literal["approve", "deny"]
+    operator: Text
+    reason: Text
+    at_ms: EpochMs
+    settles: list[Settled] = []
 
 
 class DeadLetterMessage(Wire):

@@ -11,11 +11,15 @@ from aiokafka.errors import OffsetOutOfRangeError
 _POLL_MS: Final = 200
 
 
-async def read_to(consumer: AIOKafkaConsumer, ends: Mapping[TopicPartition, int]) -> AsyncIterator[Any]:
-    """Messages of the partitions in `ends`, from where the consumer stands up to those offsets.
+async def read_to(
+    consumer: AIOKafkaConsumer, ends: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int] | None = None
+) -> AsyncIterator[Any]:
+    """Messages of the partitions in `ends`, up to those offsets, from `starts` (none: from where the consumer stands).
 
     What the broker dropped meanwhile is passed over.
     """
+    for tp, start in (starts or {}).items():
+        consumer.seek(tp, start)
     while waiting := [tp for tp, end in ends.items() if await consumer.position(tp) < end]:
         try:
             batch = await consumer.getmany(*waiting, timeout_ms=_POLL_MS)

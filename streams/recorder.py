@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
+from streams.kafka_config import PLAINTEXT
+from streams.kafka_security import KafkaSecurity
 from streams.lifecycle import stop_all
 from streams.reading import read_to
 from streams.recording import RecordedMessage, RecordingWriter
@@ -21,7 +23,9 @@ _PARTITION_FETCH_BYTES: Final = 4_000_000
 
 
 class Recorder:
-    """Records the given topics into `out` until `stop()`. `start()` returns once the starting offsets are fixed.
+    """Records what is committed to the given topics into `out` until `stop()`.
+
+    `start()` returns once the starting offsets are fixed.
 
     Telemetry comes before what was decided on it only per partition of one topic; offsets say the rest.
     `from_beginning`: what the topics hold already, too. `start()` raises KafkaError or TimeoutError where Kafka does
@@ -29,8 +33,15 @@ class Recorder:
     """
 
     def __init__(
-        self, bootstrap_servers: str, topics: Sequence[str], out: Path, *, from_beginning: bool = False
+        self,
+        bootstrap_servers: str,
+        topics: Sequence[str],
+        out: Path,
+        *,
+        from_beginning: bool = False,
+        security: KafkaSecurity = PLAINTEXT,
     ) -> None:
+        self._options = security.aiokafka_options()
         self._bootstrap_servers = bootstrap_servers
         self._topics = topics
         self._out = out
@@ -53,6 +64,8 @@ class Recorder:
             auto_offset_reset="earliest",
             fetch_max_wait_ms=_FETCH_WAIT_MS,
             max_partition_fetch_bytes=_PARTITION_FETCH_BYTES,
+            isolation_level="read_committed",
+            **self._options,
         )
         try:
             async with asyncio.timeout(_CONNECT_S):
@@ -88,7 +101,7 @@ class Recorder:
 
     async def _assign(self, consumer: AIOKafkaConsumer) -> None:
         tps: list[TopicPartition] = []
-        async with AIOKafkaProducer(bootstrap_servers=self._bootstrap_servers) as producer:
+        async with AIOKafkaProducer(bootstrap_servers=self._bootstrap_servers, **self._options) as producer:
             for topic in self._topics:
                 tps.extend(
                     TopicPartition(topic, partition) for partition in sorted(await producer.partitions_for(topic))

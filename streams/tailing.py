@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
+from streams.kafka_config import PLAINTEXT
+from streams.kafka_security import KafkaSecurity
 from streams.topics import partition_of
 
 
@@ -19,15 +21,22 @@ class Tail(NamedTuple):
 
 
 async def connect_at_end(
-    bootstrap_servers: str, region: str, written: Sequence[str], read: Sequence[str], fetch_wait_ms: int
-) -> Tail:
-    """Connect to write to `written` and read `read` from their ends. Raises `aiokafka.errors.KafkaError`."""
-    producer = AIOKafkaProducer(bootstrap_servers=bootstrap_servers, linger_ms=0)
+    bootstrap_servers: str, region: str, written: Sequence[str], read: Sequence[str], fetch_wait_ms: int,
+    security: KafkaSecurity = PLAINTEXT,
+) -> Tail:  # fmt: skip
+    """Connect to write to `written` and read what is committed to `read`, from its end.
+
+    Raises `aiokafka.errors.KafkaError`.
+    """
+    options = security.aiokafka_options()
+    producer = AIOKafkaProducer(bootstrap_servers=bootstrap_servers, linger_ms=0, enable_idempotence=True, **options)
     consumer = AIOKafkaConsumer(
         bootstrap_servers=bootstrap_servers,
         group_id=None,
         auto_offset_reset="latest",
         fetch_max_wait_ms=fetch_wait_ms,
+        isolation_level="read_committed",
+        **options,
     )
     try:
         await producer.start()

@@ -33,6 +33,8 @@ class Topics:
     records: str
     requests: str
     outcomes: str
+    answers: str
+    checkpoints: str
     dead_letters: str
     queries: str
     views: str

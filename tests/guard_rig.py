@@ -16,12 +16,13 @@ from streams.guard import Guard, unix_ms
 from streams.settings import GuardSettings
 from xapp.contract import Contract
 from xapp.contract_loading import load_contract
+from xapp.signing import Signer, is_envelope, open_envelope
 
 PREFIX = "wirelessops."
 REGION = "north"
 PARTITIONS = 4
 WAIT_S = 8.0
-WRITTEN = ("control", "records", "requests", "dead-letters", "views")
+WRITTEN = ("control", "records", "requests", "outcomes", "checkpoints", "dead-letters", "views")
 
 CONTRACT: dict[str, Any] = {
     "contract_id": "test/1",
@@ -82,7 +83,10 @@ class Rig:
         self._more = asyncio.Condition()
         self._producer = AIOKafkaProducer(bootstrap_servers=bootstrap_servers, linger_ms=0, max_request_size=20_000_000)
         self._consumer = AIOKafkaConsumer(
-            bootstrap_servers=bootstrap_servers, auto_offset_reset="earliest", fetch_max_wait_ms=2
+            bootstrap_servers=bootstrap_servers,
+            auto_offset_reset="earliest",
+            fetch_max_wait_ms=2,
+            isolation_level="read_committed",
         )
         self._reading: asyncio.Task[None] | None = None
 
@@ -112,10 +116,16 @@ class Rig:
         async with asyncio.timeout(WAIT_S), self._more:
             while True:
                 for message in self.written[topic]:
-                    document = {**orjson.loads(message.value), "message": message}
+                    document = {**self.opened(message), "message": message}
                     if wanted(document):
                         return document
                 await self._more.wait()
+
+    @staticmethod
+    def opened(message: Any) -> dict[str, Any]:
+        """The document in a message; of a record, what its envelope holds."""
+        document: dict[str, Any] = orjson.loads(message.value)
+        return orjson.loads(open_envelope(message.value).payload) if is_envelope(document) else document
 
     async def decision(self, proposal_id: str) -> dict[str, Any]:
         return await self.wait_for("control", lambda d: d["proposal_id"] == proposal_id)
@@ -158,11 +168,14 @@ async def running(guard: Guard) -> AsyncIterator[asyncio.Task[None]]:
 
 @asynccontextmanager
 async def guarded(
-    clock: Callable[[], int] = unix_ms, document: Mapping[str, Any] = CONTRACT, **options: Any
+    clock: Callable[[], int] = unix_ms,
+    document: Mapping[str, Any] = CONTRACT,
+    signer: Signer | None = None,
+    **options: Any,
 ) -> AsyncIterator[tuple[Rig, Guard]]:
     """Broker, guard and rig."""
     with EmbeddedBroker() as broker:
-        guard = Guard(GuardSettings.embedded(broker.bootstrap_servers, **options), contracts(document), clock)
+        guard = Guard(GuardSettings.embedded(broker.bootstrap_servers, **options), contracts(document), clock, signer)
         rig = Rig(broker.bootstrap_servers)
         try:
             async with running(guard):

@@ -12,12 +12,14 @@ from guard_rig import CONTRACT, PREFIX, REGION, Rig, contracts, guarded, proposa
 from jsonschema import Draft202012Validator
 
 from streams.broker import EmbeddedBroker
-from streams.deciding import RegionState, Stamp, read_proposal_bytes
+from streams.deciding import Read, RegionState, Resume, Stamp, read_proposal_bytes
 from streams.guard import Guard, unix_ms
 from streams.guard_kafka import Unreachable
 from streams.headers import attributes
 from streams.messages import DecisionMessage, RequestMessage, ViewMessage, schemas
+from streams.publishing import PlainPublisher, Publisher
 from streams.settings import GuardSettings
+from xapp.faithfulness import verify
 
 
 async def test_telemetry_and_a_proposal_in_one_decision_and_its_record_out() -> None:
@@ -28,7 +30,14 @@ async def test_telemetry_and_a_proposal_in_one_decision_and_its_record_out() -> 
         assert decision["action"] == "APPLY"
         assert decision["released"]["bandwidth"] == {"value": 8, "unit": "MHz"}
         assert decision["used"] == {"cqi": ["r1#0"]}
-        assert decision["evidence"] == {"topic": sent.topic, "partition": sent.partition, "offset": sent.offset + 1}
+        read = {
+            "topic": sent.topic,
+            "partition": sent.partition,
+            "offset": sent.offset + 1,
+            "outcomes": 0,
+            "answers": 0,
+        }
+        assert decision["evidence"] == read
         assert (decision["guard"], decision["region"]) == ("guard", REGION)
         assert (decision["attempt"], decision["final"], decision["sequence"]) == (1, True, 0)
         assert decision["message"].key == REGION.encode()
@@ -211,32 +220,43 @@ async def test_a_restarted_guard_goes_on_it_answers_nothing_twice_and_keeps_its_
         await rig.close()
 
 
+class Slow(Guard):
+    """A guard to whose publisher a minute passes while the first records are written."""
+
+    now_ms = unix_ms()
+
+    def _publisher(self, partition: int) -> Publisher:
+        def after_the_records() -> int:
+            if self.counters.proposals:
+                self.now_ms = Slow.now_ms + 60_000
+            return self.now_ms
+
+        assert self._producer is not None
+        return PlainPublisher(self._producer, after_the_records)
+
+
 async def test_authority_that_ends_while_the_record_is_written_is_not_released() -> None:
-    start = unix_ms()
-    looks_left = None
-
-    def clock() -> int:
-        """A minute passes between deciding and the end of writing the record."""
-        nonlocal looks_left
-        if looks_left == 0:
-            return start + 60_000
-        looks_left = None if looks_left is None else looks_left - 1
-        return start
-
-    async with guarded(clock) as (rig, guard):
-        await rig.send("telemetry", report("r1", 9, event_time_ms=start), timestamp_ms=start)
-        looks_left = 1
-        await rig.send("proposals", proposal("p1", created_at_ms=start))
-        decision = await rig.decision("p1")
-        assert decision["action"] == "HOLD"
-        assert decision["decided_at_ms"] == start + 60_000
-        assert guard.stats()["redecided"] == 1
-        await rig.wait_for("records", lambda record: record["action"] == "HOLD")
-        assert [orjson.loads(m.value)["action"] for m in rig.written["records"]] == ["APPLY", "HOLD"]
-        assert len(rig.decisions("p1")) == 1
+    with EmbeddedBroker() as broker:
+        guard = Slow(GuardSettings.embedded(broker.bootstrap_servers, hold_ms=0), contracts(), lambda: guard.now_ms)
+        rig = Rig(broker.bootstrap_servers)
+        async with running(guard):
+            await rig.open()
+            start = Slow.now_ms
+            await rig.send("telemetry", report("r1", 9, event_time_ms=start), timestamp_ms=start)
+            await rig.send("proposals", proposal("p1", created_at_ms=start))
+            decision = await rig.decision("p1")
+            assert decision["action"] == "HOLD"
+            assert decision["decided_at_ms"] == start + 60_000
+            assert guard.stats()["redecided"] == 1
+            await rig.wait_for("records", lambda record: record["action"] == "HOLD")
+            records = [rig.opened(m) for m in rig.written["records"]]
+            assert [record["action"] for record in records] == ["APPLY", "HOLD"]
+            assert [record["chain"]["index"] for record in records] == [0, 1]
+            assert len(rig.decisions("p1")) == 1
+        await rig.close()
 
 
-async def test_without_a_record_nothing_is_released() -> None:
+async def test_a_proposal_whose_record_no_message_carries_is_refused_and_a_dead_letter() -> None:
     async with guarded(max_message_bytes=12_000) as (rig, _):
         await rig.send("telemetry", report("r1", 9))
         sent = await rig.send("proposals", proposal("p1", evidence=[f"o{n}" for n in range(2_000)]))
@@ -244,7 +264,12 @@ async def test_without_a_record_nothing_is_released() -> None:
         assert "record" in letter["reason"]
         await rig.send("proposals", proposal("p2"))
         assert (await rig.decision("p2"))["action"] == "APPLY"
-        assert rig.decisions("p1") == []
+        (decision,) = rig.decisions("p1")
+        assert (decision["action"], decision["final"]) == ("ABSTAIN", True)
+        record = await rig.wait_for("records", lambda record: record["proposal_id"] == "p1")
+        assert record["record"]["digest"] == decision["record"]["digest"]
+        del record["message"]
+        assert verify(record) == []
 
 
 async def test_a_bug_of_ours_ends_the_service_with_nothing_released() -> None:
@@ -284,22 +309,33 @@ async def test_live_decisions_are_a_function_of_the_telemetry_before_them_the_pr
         for proposal_id in proposals:
             await rig.decision(proposal_id)
         live = [message.value for message in rig.written["control"]]
-        records = [message.value for message in rig.written["records"]]
+        records = [rig.opened(message) for message in rig.written["records"]]
 
     state = RegionState(REGION, contracts())
     read = 0
     actions = set()
     for value, record in zip(live, records, strict=True):
         decision = orjson.loads(value)
-        evidence = decision["evidence"]
+        evidence, resume = decision["evidence"], decision["resume"]
         for offset in range(read, evidence["offset"]):
             state.ingest(telemetry[offset], times[offset])
         read = max(read, evidence["offset"])
-        stamp = Stamp("guard", decision["sequence"], evidence["topic"], evidence["partition"], evidence["offset"])
+        stamp = Stamp(
+            "guard",
+            decision["sequence"],
+            evidence["topic"],
+            evidence["partition"],
+            Read(evidence["offset"], evidence["outcomes"], evidence["answers"]),
+            attempt=decision["attempt"],
+            final=decision["final"],
+            proposal_offset=decision["proposal_offset"],
+            resume=Resume(resume["proposals"], resume["sequence"]),
+        )
         asked = read_proposal_bytes(proposals[decision["proposal_id"]])
-        again = state.decide(asked, decision["decided_at_ms"], stamp)
+        t_ms = decision["decided_at_ms"]
+        again = state.outcome(state.decide(asked, t_ms), asked, t_ms, stamp)
         assert again.control_value == value
-        assert again.record_value == record
+        assert orjson.loads(again.record_value) == {k: v for k, v in record.items() if k != "chain"}
         actions.add(decision["action"])
     assert {"APPLY", "HOLD"} <= actions
 

@@ -27,6 +27,8 @@ MAX_DEPTH: Final = 100  # section 8: nested deeper than 100 is invalid
 _REQUIRED: Final = ("format", "episode_id", "decided_at_ms", "observations", "proposal")
 _OPTIONAL: Final = ("contract", "contract_ref", "sources", "controls")
 _INT64: Final = 2**63
+PROPOSAL_KEY: Final = "$digest"  # how a record names a proposal that it cannot carry for its size,
+RECORD_BYTES_KEY: Final = "$record_bytes"  # and the size that the record would have
 TEXT_KEY: Final = "$text"  # how a record carries a proposal that is no JSON value (NaN, a lone surrogate)
 
 
@@ -182,6 +184,9 @@ def read_proposal(raw: Mapping[str, Any], contract: Contract, now_ms: int) -> Pr
 
 def no_contract(raw: Mapping[str, Any]) -> Malformed:
     """A proposal (an object with a string `proposal_id`) whose contract is missing, or unknown here."""
+    if raw.keys() == {"proposal_id", PROPOSAL_KEY, RECORD_BYTES_KEY}:
+        reason = f"its record of {raw[RECORD_BYTES_KEY]} bytes is larger than a message may be"
+        return Malformed(raw["proposal_id"], "$.proposal", reason)
     reference = raw.get("contract_ref")
     reason = "is required" if reference is None else f"no contract {reference!r} here"
     return Malformed(raw["proposal_id"], "$.proposal.contract_ref", reason)

@@ -16,8 +16,11 @@ from xapp.episode import EpisodeError, episode_from
 
 # what the control topic adds to a decision (section 6): true of its delivery, not of the evidence
 ENVELOPE: Final = frozenset(
-    {"attempt", "final", "sequence", "guard", "region", "decided_at_ms", "proposal_digest", "evidence"}
-)
+    {
+        "attempt", "final", "sequence", "guard", "region", "decided_at_ms", "proposal_digest", "proposal_offset",
+        "resume", "evidence", "lease", "asked", "signature", "chain",
+    }
+)  # fmt: skip
 
 
 def verify(document: Any) -> list[str]:

@@ -9,14 +9,15 @@ from pathlib import Path
 
 from aiokafka.errors import KafkaError
 
+from streams.kafka_config import kafka_security
 from streams.lifecycle import ExitWatchdog, first_of, run_bounded, until_signal
 from streams.logs import log_to_stderr
 from streams.recorder import Recorder
 from streams.topics import DEFAULT_PREFIX, topics
 
 STOP_TIMEOUT_S = 5.0
-REPLAYED = ("telemetry", "proposals", "control", "records")
-"""What a replay of a live run needs."""
+REPLAYED = ("telemetry", "proposals", "outcomes", "answers", "control", "records", "checkpoints")
+"""What a replay of a live run needs, and what its tamper evidence rests on."""
 
 
 def record(
@@ -27,18 +28,19 @@ def record(
     only: Sequence[str] = REPLAYED,
     from_beginning: bool = False,
     seconds: float | None = None,
+    kafka_config: Path | None = None,
 ) -> int:
     """Record until `seconds` are over, SIGTERM or SIGINT. `only`: names of topics without their prefix.
 
     Exit codes: 0; 2 with the reason on stderr where an option is bad, Kafka cannot be reached or the file not written.
     """
     try:
-        names = topics(prefix)
+        names, security = topics(prefix), kafka_security(kafka_config)
         chosen = [getattr(names, name.replace("-", "_")) for name in only]
     except (AttributeError, ValueError) as error:
-        return _complain(f"topics: {error}")
+        return _complain(f"options: {error}")
     log_to_stderr()
-    recorder = Recorder(bootstrap_servers, chosen, out, from_beginning=from_beginning)
+    recorder = Recorder(bootstrap_servers, chosen, out, from_beginning=from_beginning, security=security)
     return run_bounded(lambda watchdog: _record(recorder, seconds, watchdog), STOP_TIMEOUT_S)
 
 

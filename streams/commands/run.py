@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
+
+import structlog
 
 from streams.broker import EmbeddedBroker
 from streams.guard import Guard
 from streams.guard_kafka import Unreachable
+from streams.kafka_config import kafka_security
+from streams.keys import KeyFault, ephemeral_key, signing_key
 from streams.lifecycle import ExitWatchdog, first_of, run_bounded, until_signal
 from streams.logs import log_to_stderr
 from streams.settings import GuardSettings, SettingsError, check_port, load_contracts
+from xapp.signing import Signer
+
+log = structlog.get_logger(__name__)
 
 EXIT_OK = 0
 EXIT_FAILED = 1
 EXIT_BAD_START = 2
 
 
-def run(bootstrap_servers: str | None, **options: Any) -> int:
+def run(bootstrap_servers: str | None, kafka_config: Path | None = None, **options: Any) -> int:
     """Serve until SIGTERM or SIGINT. Without `bootstrap_servers` the embedded broker is started, its address printed.
 
     `options`: those of `streams.settings.GuardSettings`. Exit codes: 0 stopped as asked; 1 failed while serving;
@@ -32,11 +41,12 @@ def run(bootstrap_servers: str | None, **options: Any) -> int:
                 GuardSettings.embedded("checked before the broker is started", **options)
                 settings = GuardSettings.embedded(stack.enter_context(EmbeddedBroker()).bootstrap_servers, **options)
             else:
-                settings = GuardSettings.of(bootstrap_servers=bootstrap_servers, **options)
-            guard = Guard(settings, load_contracts(settings.contracts_dir))
+                security = kafka_security(kafka_config)
+                settings = GuardSettings.of(bootstrap_servers=bootstrap_servers, security=security, **options)
+            guard = Guard(settings, load_contracts(settings.contracts_dir), signer=_signer(settings))
             if settings.web_port is not None:
                 check_port(settings.web_host, settings.web_port)
-        except (SettingsError, RuntimeError) as error:
+        except (SettingsError, KeyFault, RuntimeError) as error:
             return _complain(error, EXIT_BAD_START)
         return run_bounded(lambda watchdog: serve(settings, guard, watchdog), settings.stop_timeout_s)
 
@@ -51,6 +61,8 @@ async def serve(settings: GuardSettings, guard: Guard, watchdog: ExitWatchdog) -
     running = asyncio.create_task(_run_app(app), name="app")
     try:
         await first_of(stop.wait(), control_path.started_up.wait(), control_path.finished.wait(), running)
+        if control_path.started_up.is_set():
+            await first_of(stop.wait(), guard.until_ready(), control_path.finished.wait(), running)
         if guard.ready:
             print(f"ready: Kafka at {settings.bootstrap_servers}, topics {settings.prefix}*", flush=True)
             await first_of(stop.wait(), control_path.finished.wait(), running)
@@ -79,6 +91,18 @@ async def _stop(settings: GuardSettings, guard: Guard, app: Any, running: asynci
     _, late = await asyncio.wait({stopping, running}, timeout=settings.stop_timeout_s / 2)
     for task in late:
         task.cancel()
+
+
+def _signer(settings: GuardSettings) -> Signer | None:
+    """The key of this guard: as set, else one of this run's own; none only where that was asked for."""
+    if settings.unsigned:
+        log.warning("unsigned: nobody can tell what this guard writes from what another writes")
+        return None
+    signer = signing_key(settings.signing_key, os.environ)
+    if signer is None:
+        signer = ephemeral_key()
+        log.warning("no signing key: one of this run's own is used, which ends with it", keyid=signer.keyid)
+    return signer
 
 
 def _complain(error: BaseException, code: int) -> int:

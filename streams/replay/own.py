@@ -1,16 +1,16 @@
 """The project's own recordings, decided again: a recording of a live run gives the live decisions, byte for byte.
 
-A decision on `control` says which proposal it answers, at which t, and up to which telemetry offset its guard had
-read. With the telemetry and the proposals of the recording that is all a decision depends on, so each is made again
-from nothing else and compared with what was recorded. What the guard was started with (contracts, history) is not in
-a recording and must be given as it was.
+A decision on `control` says which proposal it answers, at which t, and up to which offsets of telemetry, outcomes and
+answers its guard had read. With those, the proposals and the decisions before it that is all a decision depends on, so
+each is made again from nothing else and compared with what was recorded. What the guard was started with (contracts,
+history) is not in a recording and must be given as it was.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,24 +18,35 @@ from typing import Any, BinaryIO, Final
 
 import orjson
 
+from streams.asking import Asked
 from streams.deciding import (
     History,
     NotAProposal,
     Outcome,
     ProposalDocument,
+    Read,
     RegionState,
+    Resume,
     Stamp,
     read_proposal_bytes,
+    unrecordable,
 )
+from streams.messages import AnswerMessage, OutcomeMessage
 from streams.recording import RecordedMessage, RecordingError, read_recording
 from streams.replay.recorded import Unreadable, UnreadableRecording
 from streams.replay.summary import SHOWN, Verdicts
 from streams.telemetry import Undecodable
 from streams.topics import NoRegion, Topics, region_of, topics
+from streams.wire import parse_object
+from xapp.authorization import digest
 from xapp.contract import Contract
 from xapp.evidence.store import Contradiction
+from xapp.leases import AppliedControl, ControlError, read_control
+from xapp.signing import EnvelopeError, open_envelope
 
 _CONTROL: Final = "control"
+_SIGNATURE: Final = re.compile(rb',"signature":\{"keyid":"[^"]*","sig":"[^"]*"\}\}\Z')
+_CHAIN: Final = re.compile(rb',"chain":\{"partition":\d+,"index":\d+,"previous":(?:null|"[^"]*")\}\}\Z')
 
 
 @dataclass(slots=True)
@@ -43,10 +54,10 @@ class Recorded:
     """The messages of a recording by what they are, each once. Lists are in order of offset."""
 
     topics: Topics
-    telemetry: dict[int, list[RecordedMessage]]
+    inputs: dict[str, dict[int, list[RecordedMessage]]]  # telemetry, outcomes, answers: by partition
     proposals: dict[tuple[str, str, str], ProposalDocument]  # (region, proposal id, digest)
     control: dict[int, list[RecordedMessage]]
-    records: frozenset[bytes] | None  # SHA-256 of each; None where the topic was not recorded
+    records: frozenset[str] | None  # digest of each; None where the topic was not recorded
 
 
 @dataclass(slots=True)
@@ -80,10 +91,10 @@ def read(paths: Sequence[Path], unreadable: list[Unreadable]) -> Recorded:
     records = by_topic.get(names.records)
     return Recorded(
         topics=names,
-        telemetry=_by_partition(by_topic[names.telemetry]),
+        inputs={name: _by_partition(by_topic[name]) for name in (names.telemetry, names.outcomes, names.answers)},
         proposals=dict(_proposals(by_topic[names.proposals].values())),
         control=_by_partition(by_topic[names.control]),
-        records=None if records is None else frozenset(_sha256(m.value or b"") for m in records.values()),
+        records=None if records is None else frozenset(filter(None, map(_record_digest, records.values()))),
     )
 
 
@@ -110,7 +121,9 @@ def replay_own(
         "live": {
             "telemetry": comparison.telemetry,
             "telemetry_refused": comparison.telemetry_refused,
-            "telemetry_before_the_recording": sum(m[0].offset for m in recorded.telemetry.values()),
+            "telemetry_before_the_recording": sum(
+                messages[0].offset for messages in recorded.inputs[recorded.topics.telemetry].values()
+            ),
             "decisions": sum(map(len, recorded.control.values())),
             "matching": comparison.matching,
             "differing": len(comparison.differing),
@@ -127,90 +140,153 @@ def decide_again(
 ) -> Iterator[Outcome]:
     """Each recorded decision made again, partition by partition in the order of their offsets."""
     for partition, decisions in sorted(recorded.control.items()):
-        states: dict[str, RegionState] = {}
-        waiting = iter(recorded.telemetry.get(partition, ()))
-        ahead = next(waiting, None)
+        past = _Partition(recorded, partition, comparison, contracts, history)
         for message in decisions:
             place = f"{message.topic}/{partition}/{message.offset}"
             try:
                 live = _Live.of(message)
-            except (orjson.JSONDecodeError, KeyError, TypeError, NoRegion) as error:
+            except (orjson.JSONDecodeError, KeyError, TypeError, NoRegion, ControlError) as error:
                 comparison.differing.append(f"{place}: no decision: {error!r}")
                 continue
-            while ahead is not None and ahead.offset < live.stamp.offset:
-                _ingest(ahead, states, comparison, contracts, history)
-                ahead = next(waiting, None)
+            past.read_to(live.stamp.read)
+            state = past.state(live.region)
             proposal = recorded.proposals.get((live.region, live.proposal_id, live.digest))
             if proposal is None:
                 comparison.without_proposal += 1
-                continue
-            outcome = _state(states, live.region, contracts, history).decide(proposal, live.t_ms, live.stamp)
-            _compare(outcome, message, recorded, comparison, place)
-            yield outcome
+            else:
+                outcome = _again(state, proposal, live, message)
+                _compare(outcome, message, recorded, comparison, place)
+                yield outcome
+            state.note(live.lease, live.stamp.asked)
+
+
+def _again(state: RegionState, proposal: ProposalDocument, live: _Live, message: RecordedMessage) -> Outcome:
+    decision = state.decide(proposal, live.t_ms)
+    outcome = state.outcome(decision, proposal, live.t_ms, live.stamp)
+    if unsigned_value(message.value or b"") != outcome.control_value:  # its record may have been too large to write
+        short = unrecordable(state.region, proposal, live.t_ms, len(decision.record))
+        refused = state.outcome(short, proposal, live.t_ms, live.stamp)
+        if unsigned_value(message.value or b"") == refused.control_value:
+            return refused
+    return outcome
+
+
+def unsigned_value(value: bytes) -> bytes:
+    """A decision on `control` as it was before it was signed."""
+    return _SIGNATURE.sub(b"}", value)
+
+
+class _Partition:
+    """The inputs of one partition, taken in up to given offsets."""
+
+    def __init__(
+        self,
+        recorded: Recorded,
+        partition: int,
+        comparison: Comparison,
+        contracts: Mapping[str, Contract],
+        history: History,
+    ) -> None:
+        names = recorded.topics
+        self._comparison, self._contracts, self._history = comparison, contracts, history
+        self._states: dict[str, RegionState] = {}
+        self._waiting = {
+            name: deque(recorded.inputs[name].get(partition, ()))
+            for name in (names.telemetry, names.outcomes, names.answers)
+        }
+        self._names = names
+
+    def state(self, region: str) -> RegionState:
+        """The state of a region."""
+        if region not in self._states:
+            self._states[region] = RegionState(region, self._contracts, self._history)
+        return self._states[region]
+
+    def read_to(self, read: Read) -> None:
+        """Take in what a decision's guard had read."""
+        names = self._names
+        self._take(names.telemetry, read.telemetry, self._ingest)
+        self._take(names.outcomes, read.outcomes, self._note_outcome)
+        self._take(names.answers, read.answers, self._note_answer)
+
+    def _take(self, name: str, end: int, take: Callable[[RecordedMessage], None]) -> None:
+        waiting = self._waiting[name]
+        while waiting and waiting[0].offset < end:
+            message = waiting.popleft()
+            with suppress(NoRegion, ValueError):  # a dead letter of the live run
+                take(message)
+
+    def _ingest(self, message: RecordedMessage) -> None:
+        self._comparison.telemetry += 1
+        try:
+            self.state(region_of(message.key)).ingest(message.value, message.timestamp_ms)
+        except (NoRegion, Undecodable, Contradiction):
+            self._comparison.telemetry_refused += 1
+
+    def _note_outcome(self, message: RecordedMessage) -> None:
+        outcome = OutcomeMessage.model_validate(parse_object(message.value))
+        self.state(region_of(message.key)).take_outcome(outcome)
+
+    def _note_answer(self, message: RecordedMessage) -> None:
+        given = AnswerMessage.model_validate(parse_object(message.value))
+        with suppress(Contradiction):
+            self.state(region_of(message.key)).take_answer(given, message.timestamp_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class _Live:
-    """What a recorded decision says of how it was made."""
+    """What a recorded decision says of how it was made, and what it granted."""
 
     region: str
     proposal_id: str
     digest: str
     t_ms: int
     stamp: Stamp
+    lease: AppliedControl | None
 
     @classmethod
     def of(cls, message: RecordedMessage) -> _Live:
         said = orjson.loads(message.value or b"")
-        evidence = said["evidence"]
+        evidence, asked, lease = said["evidence"], said["asked"], said["lease"]
         stamp = Stamp(
             guard=said["guard"],
             sequence=said["sequence"],
             topic=evidence["topic"],
             partition=evidence["partition"],
-            offset=evidence["offset"],
+            read=Read(evidence["offset"], evidence["outcomes"], evidence["answers"]),
             attempt=said["attempt"],
             final=said["final"],
+            proposal_offset=said["proposal_offset"],
+            resume=Resume(said["resume"]["proposals"], said["resume"]["sequence"]),
+            asked=None if asked is None else Asked(asked["source"], asked["count"], asked["until_ms"]),
         )
-        region = region_of(message.key)
-        return cls(region, said["proposal_id"], said["proposal_digest"], said["decided_at_ms"], stamp)
+        return cls(
+            region_of(message.key), said["proposal_id"], said["proposal_digest"], said["decided_at_ms"], stamp,
+            None if lease is None else read_control(lease),
+        )  # fmt: skip
 
 
 def _compare(
     outcome: Outcome, message: RecordedMessage, recorded: Recorded, comparison: Comparison, place: str
 ) -> None:
-    if outcome.control_value != message.value:
+    if outcome.control_value != unsigned_value(message.value or b""):
         was = orjson.loads(message.value or b"null")
         unknown = any("no contract" in v.detail for v in outcome.decision.violations if v.code == "malformed")
         hint = ": its contract is not loaded here, name its folder with --contracts" if unknown else ""
         comparison.differing.append(f"{place}: was {was.get('action')}, is {outcome.decision.action}{hint}")
-    elif recorded.records is not None and _sha256(outcome.record_value) not in recorded.records:
+    elif recorded.records is not None and digest(outcome.record_value) not in recorded.records:
         comparison.differing.append(f"{place}: the decision is the same, its record is not")
     else:
         comparison.matching += 1
 
 
-def _ingest(
-    message: RecordedMessage,
-    states: dict[str, RegionState],
-    comparison: Comparison,
-    contracts: Mapping[str, Contract],
-    history: History,
-) -> None:
-    comparison.telemetry += 1
+def _record_digest(message: RecordedMessage) -> str | None:
+    """Of a record as it was before it was chained and sealed; None for what is no record."""
     try:
-        state = _state(states, region_of(message.key), contracts, history)
-        state.ingest(message.value, message.timestamp_ms)
-    except (NoRegion, Undecodable, Contradiction):
-        comparison.telemetry_refused += 1
-
-
-def _state(
-    states: dict[str, RegionState], region: str, contracts: Mapping[str, Contract], history: History
-) -> RegionState:
-    if region not in states:
-        states[region] = RegionState(region, contracts, history)
-    return states[region]
+        payload = open_envelope(message.value or b"").payload
+    except EnvelopeError:
+        return None
+    return digest(_CHAIN.sub(b"}", payload))
 
 
 def _proposals(messages: Iterable[RecordedMessage]) -> Iterator[tuple[tuple[str, str, str], ProposalDocument]]:
@@ -225,7 +301,3 @@ def _by_partition(messages: Mapping[tuple[int, int], RecordedMessage]) -> dict[i
     for (partition, _), message in sorted(messages.items(), key=lambda item: item[0]):
         found[partition].append(message)
     return dict(found)
-
-
-def _sha256(value: bytes) -> bytes:
-    return hashlib.sha256(value).digest()

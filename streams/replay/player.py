@@ -16,7 +16,7 @@ from typing import Final
 
 import orjson
 
-from streams.deciding import Outcome, RegionState, Stamp, read_proposal_bytes
+from streams.deciding import Outcome, Read, RegionState, Stamp, read_proposal_bytes
 from streams.replay.formats import Format
 from streams.replay.proposers import Sight
 from streams.replay.recorded import Arrival
@@ -120,6 +120,8 @@ class Player:
         )
 
     def _decide(self, t_ms: int, proposal: bytes) -> Outcome:
-        stamp = Stamp(guard="replay", sequence=self._decisions, topic="recording", partition=0, offset=self._reports)
+        read = Read(self._reports, 0, 0)
+        stamp = Stamp(guard="replay", sequence=self._decisions, topic="recording", partition=0, read=read)
         self._decisions += 1
-        return self.state.decide(read_proposal_bytes(proposal), t_ms, stamp)
+        document = read_proposal_bytes(proposal)
+        return self.state.outcome(self.state.decide(document, t_ms), document, t_ms, stamp)

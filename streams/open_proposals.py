@@ -1,0 +1,134 @@
+"""Proposals of one partition that have no final decision yet: which is decided next, and what wakes the others.
+
+Pure: t is an argument. A proposal is *ready* (to be decided), or it *waits* for one of its keys to be touched or for
+its time. Those nearest their deadline come first; those whose deadline has passed get what is left of a batch, at
+least a quarter, so that neither keeps the other out.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import OrderedDict, defaultdict
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Final
+
+from streams.deciding import ProposalDocument
+
+_NEVER: Final = 2**62
+
+
+@dataclass(slots=True, eq=False)
+class OpenProposal:
+    """One proposal without a final decision.
+
+    `message`: its Kafka message. `until_ms`: when it gets its final decision at the latest. `since_sequence`: all
+    decisions on it have at least this sequence. `attempt`: decisions published so far; `said`: what the last of them
+    said (action, blocking codes). `keys` and `wake_ms`: what it waits for.
+    """
+
+    message: Any
+    region: str
+    document: ProposalDocument
+    deadline_ms: int | None
+    until_ms: int
+    since_sequence: int
+    attempt: int = 0
+    said: Hashable = None
+    keys: frozenset[Hashable] = frozenset()
+    wake_ms: int = _NEVER
+    ready: bool = field(default=False)
+
+
+class OpenProposals:
+    """All open proposals of a partition, by their offset."""
+
+    def __init__(self) -> None:
+        self._open: OrderedDict[int, OpenProposal] = OrderedDict()
+        self._ready: list[tuple[int, int, OpenProposal]] = []
+        self._passed: list[tuple[int, int, OpenProposal]] = []
+        self._timers: list[tuple[int, int, OpenProposal]] = []
+        self._waiting: defaultdict[Hashable, set[OpenProposal]] = defaultdict(set)
+        self._turn = count()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    @property
+    def ready(self) -> int:
+        """How many are to be decided."""
+        return len(self._ready) + len(self._passed)
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for something."""
+        return len(self._open) - self.ready
+
+    def add(self, proposal: OpenProposal) -> None:
+        """A proposal was read; offsets come in order."""
+        self._open[proposal.message.offset] = proposal
+        self._make_ready(proposal)
+
+    def first(self) -> OpenProposal | None:
+        """The open proposal with the lowest offset."""
+        return next(iter(self._open.values()), None)
+
+    def touch(self, keys: Iterable[Hashable]) -> None:
+        """What these keys name has changed: whoever waits for it is decided again."""
+        for key in keys:
+            for proposal in tuple(self._waiting.get(key, ())):
+                self._make_ready(proposal)
+
+    def wake_due(self, t_ms: int) -> None:
+        """Those whose time has come are decided again."""
+        while self._timers and self._timers[0][0] <= t_ms:
+            wake_ms, _, proposal = heapq.heappop(self._timers)
+            if not proposal.ready and proposal.wake_ms == wake_ms and proposal.message.offset in self._open:
+                self._make_ready(proposal)
+
+    def next_wake_ms(self) -> int | None:
+        """When `wake_due` may next find one, Unix ms; None: nothing waits for a time."""
+        return self._timers[0][0] if self._timers else None
+
+    def take(self, number: int, t_ms: int) -> list[OpenProposal]:
+        """The next to decide at t, at most `number`: they are out of the queue until `wait`, `again` or `close`."""
+        while self._ready and self._ready[0][0] < t_ms:
+            heapq.heappush(self._passed, heapq.heappop(self._ready))
+        most = number - min(len(self._passed), max(number // 4, number - len(self._ready)))
+        taken = [heapq.heappop(self._ready)[2] for _ in range(min(most, len(self._ready)))]
+        taken += [heapq.heappop(self._passed)[2] for _ in range(min(number - len(taken), len(self._passed)))]
+        return taken
+
+    def again(self, proposal: OpenProposal) -> None:
+        """To be decided in one of the next batches after all."""
+        proposal.ready = False
+        self._make_ready(proposal)
+
+    def wait(self, proposal: OpenProposal, keys: frozenset[Hashable], wake_ms: int) -> None:
+        """Decide it again when a key is touched, or at `wake_ms`."""
+        proposal.ready, proposal.keys, proposal.wake_ms = False, keys, wake_ms
+        for key in keys:
+            self._waiting[key].add(proposal)
+        heapq.heappush(self._timers, (wake_ms, next(self._turn), proposal))
+
+    def close(self, proposal: OpenProposal) -> None:
+        """It has its final decision."""
+        self._forget_keys(proposal)
+        del self._open[proposal.message.offset]
+
+    def _make_ready(self, proposal: OpenProposal) -> None:
+        if proposal.ready:
+            return
+        self._forget_keys(proposal)
+        proposal.ready, proposal.wake_ms = True, _NEVER
+        deadline_ms = _NEVER if proposal.deadline_ms is None else proposal.deadline_ms
+        heapq.heappush(self._ready, (deadline_ms, next(self._turn), proposal))
+
+    def _forget_keys(self, proposal: OpenProposal) -> None:
+        for key in proposal.keys:
+            waiting = self._waiting[key]
+            waiting.discard(proposal)
+            if not waiting:
+                del self._waiting[key]
+        proposal.keys = frozenset()
