@@ -2,6 +2,7 @@
 #   make demo [SECONDS=20 SEED=7]    the whole product in one process
 #   make test                        lint, types, tests: what CI runs
 #   make bench                       figures of every stage, also as bench.json
+#   make kafka-image                 a real Kafka for the tests, as a Docker image (docs/kafka.md)
 
 PYTHON ?= python3
 SECONDS = 20
@@ -13,7 +14,7 @@ STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := test
-.PHONY: demo test bench lint types
+.PHONY: demo test bench kafka-image lint types
 
 demo: $(STAMP)
 	$(BIN)/wirelessops demo --seconds $(SECONDS) --seed $(SEED)
@@ -23,6 +24,9 @@ test: lint types
 
 bench: $(STAMP)
 	$(BIN)/wirelessops bench
+
+kafka-image: $(STAMP)
+	PYTHON=$(abspath $(BIN)/python) deploy/kafka/build-image.sh
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

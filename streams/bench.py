@@ -13,6 +13,7 @@ from typing import Final
 import orjson
 
 from streams.bench_decisions import measure_decisions
+from streams.bench_exactness import exactness_where_possible
 from streams.bench_kafka import measure_kafka
 from streams.bench_store import measure_store
 from streams.logs import log_to_stderr
@@ -30,7 +31,7 @@ AIMS: Final = {
 def run_bench(out: Path) -> int:
     """Measure, print a table, write `out`. Exit code 0; 2 where `out` cannot be written."""
     log_to_stderr(logging.WARNING)
-    figures = measure_decisions() | measure_store() | asyncio.run(measure_kafka())
+    figures = measure_decisions() | measure_store() | asyncio.run(measure_kafka()) | exactness_where_possible()
     machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
     print(f"{machine}\n\n| figure | measured | aim |\n|---|---|---|")
     for name, value in figures.items():

@@ -149,9 +149,9 @@ class KafkaCluster:
     """Brokers of this process. Use as a context manager, or `start()` and `stop()`; not safe for concurrent calls.
 
     `brokers`: 1, or 3 (replication 3, two of which must have what is acknowledged); `partitions`: of topics that are
-    made without a number; `settings`: more of Kafka's own, for every node. `start()` raises KafkaUnavailable where
-    this machine can run no Kafka, RuntimeError (with the end of the logs) where Kafka does not come up. The methods
-    block: call them by `asyncio.to_thread` where a loop runs.
+    made without a number; `settings`: more of Kafka's own, for every node; `folder`: where it keeps all while it runs.
+    `start()` raises KafkaUnavailable where this machine can run no Kafka, RuntimeError with the end of the logs where
+    Kafka does not come up. The methods block: call them by `asyncio.to_thread` where a loop runs.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class KafkaCluster:
         self.security = security
         self._jvm = tuple(jvm)
         self._settings = _replication(brokers) | {"num.partitions": partitions} | dict(settings or {})
-        self._folder = Path()
+        self.folder = Path()
         self._ports: list[tuple[int, int]] = []
         self._nodes: dict[int, subprocess.Popen[bytes]] = {}
         self._keeper: subprocess.Popen[bytes] | None = None
@@ -229,8 +229,9 @@ class KafkaCluster:
             self._wait(f"broker {broker} to be in sync", lambda at=broker: self._in_sync(at))  # type: ignore[misc]
 
     def runs(self, broker: int) -> bool:
-        """Whether the broker was started and not killed since; a paused one runs."""
-        return self._checked(broker) in self._nodes
+        """Whether the broker's process lives; a paused one does."""
+        node = self._nodes.get(self._checked(broker))
+        return node is not None and node.poll() is None
 
     def pid(self, broker: int) -> int:
         """The process of a broker that runs."""
@@ -258,13 +259,13 @@ class KafkaCluster:
         return _free_ports(1)[0][0]
 
     def _start(self, java_path: str, jars: Path) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="wirelessops-kafka-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="wirelessops-kafka-"))
         self._keeper = subprocess.Popen(
-            ["/bin/sh", "-c", _KEEPER, "keeper", str(self._folder)], stdin=subprocess.PIPE, start_new_session=True
+            ["/bin/sh", "-c", _KEEPER, "keeper", str(self.folder)], stdin=subprocess.PIPE, start_new_session=True
         )
-        self._command = [java_path, *self._jvm, f"-Dlog4j2.configurationFile={self._folder}/log4j2.properties"]
+        self._command = [java_path, *self._jvm, f"-Dlog4j2.configurationFile={self.folder}/log4j2.properties"]
         self._command += ["-cp", f"{jars}/*"]
-        (self._folder / "log4j2.properties").write_text(_LOG4J)
+        (self.folder / "log4j2.properties").write_text(_LOG4J)
         self._ports = _free_ports(self.brokers)
         for index in range(self.brokers):
             self._home(index).mkdir()
@@ -276,7 +277,7 @@ class KafkaCluster:
             self._wait_for_broker(index)
 
     def _home(self, broker: int) -> Path:
-        return self._folder / f"node-{broker}"
+        return self.folder / f"node-{broker}"
 
     def _checked(self, broker: int) -> int:
         if not 0 <= broker < self.brokers:

@@ -67,9 +67,10 @@ async def test_missing_topics_are_created_once_with_the_partitions_asked_for(kaf
         again = await ensure_topics(settings, producer)
     finally:
         await producer.stop()
-    assert set(made) == set(settings.topics.names())
     assert made == again
-    assert {made[name] for name in settings.topics.keyed_by_region()} == {(0, 1, 2)}
+    assert made.controlled
+    assert set(made.partitions) == set(settings.topics.names())
+    assert {made.partitions[name] for name in settings.topics.keyed_by_region()} == {(0, 1, 2)}
 
 
 async def test_guards_that_start_together_agree_on_the_topics(kafka: RealKafka) -> None:
