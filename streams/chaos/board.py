@@ -58,4 +58,4 @@ class Board:
 
     def ops(self) -> list[Op]:
         """All proposals with what became of them: without an answer nobody knows."""
-        return [Op(p, s.partition, s.sent_ms, s.status or "unknown") for p, s in list(self.sent.items())]
+        return [Op(s.region, p, s.partition, s.sent_ms, s.status or "unknown") for p, s in list(self.sent.items())]

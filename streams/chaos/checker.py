@@ -6,7 +6,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, Final
 
-from streams.chaos.history import Decided, Message, PartitionHistory, read_decision, read_object, read_record
+from streams.chaos.history import (
+    Decided,
+    Key,
+    Message,
+    PartitionHistory,
+    read_decision,
+    read_object,
+    read_record,
+    region_name,
+)
 from streams.chaos.stale import Evidence, Told, told_by, why_stale
 from streams.chaos.verdict import Findings
 
@@ -35,13 +44,14 @@ def check_partition(history: PartitionHistory, contracts: Mapping[str, Mapping[s
     if not history.append_times:
         found.unknown("the topics' timestamps are not the broker's: late and stale releases are not told by it")
     decisions = _decisions(history, found)
-    proposals = proposals_by_id(m for m in history.proposals if ("proposals", m.offset) not in history.foreign)
-    _account(history, proposals.keys(), decisions, found)
+    proposals = proposals_by_key(history.proposals)
+    fuzzed = proposals_by_key(m for m in history.proposals if ("proposals", m.offset) in history.foreign).keys()
+    _account(history, proposals.keys(), fuzzed, decisions, found)
     _check_order(decisions, found)
     _check_repeats(decisions, found)
     applies = [decision for decision in decisions if decision.action == "APPLY"]
     found.count("applies", len(applies))
-    _check_applies(history, applies, proposals, contracts, found)
+    _check_applies(history, applies, proposals, fuzzed, contracts, found)
     _check_leases(history, applies, proposals, contracts, found)
     return found
 
@@ -59,63 +69,66 @@ def _decisions(history: PartitionHistory, found: Findings) -> list[Decided]:
     return decisions
 
 
-def _account(history: PartitionHistory, asked: Set[str], decisions: Sequence[Decided], found: Findings) -> None:
+def _account(
+    history: PartitionHistory, asked: Set[Key], fuzzed: Set[Key], decisions: Sequence[Decided], found: Findings
+) -> None:
     """Proposals in against final decisions out: whatever was acknowledged or stands in the topic has one."""
-    final = {decision.proposal_id for decision in decisions if decision.final}
-    acked = {op.proposal_id for op in history.ops if op.status == "ok"}
+    final = {decision.key for decision in decisions if decision.final}
+    due = {(op.region, op.proposal_id) for op in history.ops if op.status == "ok"} | (asked - fuzzed)
     for op in history.ops:
         found.count(f"sent_{op.status}")
-    found.count("proposals", len(acked | asked))
-    found.count("final_decisions", len(final & (acked | asked)))
+    found.count("proposals", len(due))
+    found.count("final_decisions", len(final & due))
     found.count("decisions", len(decisions))
-    for action, number in Counter(d.action for d in decisions if d.final).items():
+    for action, number in Counter(d.action for d in decisions if d.final and d.key in due).items():
         found.count(f"final_{action}", number)
-    for proposal_id in sorted((acked | asked) - final):
-        where = "" if proposal_id in asked else ", acknowledged, and not in the topic"
-        found.broken("lost", f"{proposal_id} of partition {history.partition}{where}")
+    for key in sorted(due - final):
+        where = "" if key in asked else ", acknowledged, and not in the topic"
+        found.broken("lost", f"{'/'.join(key)} of partition {history.partition}{where}")
     for decision in decisions:
-        if decision.proposal_id not in asked:
+        if decision.key not in asked:
             found.broken("unproposed", f"{decision.proposal_id} at {_place(history, decision.offset)}")
 
 
 def _check_order(decisions: Sequence[Decided], found: Findings) -> None:
     """Sequences rise by one a decision, attempts by one from one, and nothing follows what is final."""
     expected: int | None = None
-    attempts: defaultdict[str, int] = defaultdict(int)
-    ended: set[str] = set()
+    attempts: defaultdict[Key, int] = defaultdict(int)
+    ended: set[Key] = set()
     for decision in decisions:
         if expected is not None and decision.sequence != expected:
             found.broken("sequence_breaks", f"offset {decision.offset}: {decision.sequence}, expected {expected}")
         expected = decision.sequence + 1
-        key = decision.proposal_id
+        key = decision.key
         if key in ended and not decision.final:
-            found.broken("after_final", f"{key}: attempt {decision.attempt} at offset {decision.offset}")
+            found.broken("after_final", _attempt(decision))
         if decision.attempt != attempts[key] + 1:
-            found.broken("attempt_breaks", f"{key}: attempt {decision.attempt} after {attempts[key]}")
+            found.broken("attempt_breaks", f"{_attempt(decision)} after attempt {attempts[key]}")
         attempts[key] = max(attempts[key], decision.attempt)
         if decision.final:
             ended.add(key)
         elif decision.action == "APPLY":
-            found.broken("after_final", f"{key}: an APPLY that is called interim, offset {decision.offset}")
+            found.broken("after_final", f"an APPLY that is called interim: {_attempt(decision)}")
 
 
 def _check_repeats(decisions: Sequence[Decided], found: Findings) -> None:
     """At most one final decision and one APPLY a proposal, and each attempt once."""
-    seen: set[tuple[str, str, int]] = set()
+    seen: set[tuple[str, Key, int]] = set()
     for decision in decisions:
-        key = decision.proposal_id
+        key = decision.key
         marks = [("attempt", key, decision.attempt)]
         marks += [("final", key, 0)] if decision.final else []
         marks += [("APPLY", key, 0)] if decision.action == "APPLY" else []
         if not seen.isdisjoint(marks):
-            found.broken("duplicates_released", f"{key}: attempt {decision.attempt} at offset {decision.offset}")
+            found.broken("duplicates_released", _attempt(decision))
         seen.update(marks)
 
 
 def _check_applies(
     history: PartitionHistory,
     applies: Sequence[Decided],
-    proposals: Mapping[str, Mapping[str, Any]],
+    proposals: Mapping[Key, Mapping[str, Any]],
+    fuzzed: Set[Key],
     contracts: Mapping[str, Mapping[str, Any]],
     found: Findings,
 ) -> None:
@@ -132,7 +145,9 @@ def _check_applies(
             found.broken("late_apply", f"{about}: no end of its authority")
         elif history.append_times and decision.timestamp_ms > decision.valid_until_ms:
             found.broken("late_apply", f"{about}: {decision.timestamp_ms - decision.valid_until_ms} ms late")
-        contract = contracts.get(str(proposals.get(decision.proposal_id, {}).get("contract_ref")))
+        contract = contracts.get(str(proposals.get(decision.key, {}).get("contract_ref")))
+        if decision.key in fuzzed:
+            continue  # on telemetry of which only the guard can say what was taken in
         if contract is None:
             found.unknown(f"{about}: of a contract that the checker does not know")
         elif (why := why_stale(decision, told, contract, evidence, history.append_times)) is not None:
@@ -154,7 +169,7 @@ def _written(history: PartitionHistory, wanted: Set[str]) -> dict[str, tuple[int
 def _check_leases(
     history: PartitionHistory,
     applies: Sequence[Decided],
-    proposals: Mapping[str, Mapping[str, Any]],
+    proposals: Mapping[Key, Mapping[str, Any]],
     contracts: Mapping[str, Mapping[str, Any]],
     found: Findings,
 ) -> None:
@@ -166,7 +181,7 @@ def _check_leases(
     }
     leases: dict[str, Decided] = {}
     for decision in applies:
-        contract = contracts.get(str(proposals.get(decision.proposal_id, {}).get("contract_ref"))) or {}
+        contract = contracts.get(str(proposals.get(decision.key, {}).get("contract_ref"))) or {}
         lease_ms = (contract.get("control") or {}).get("lease_ms")
         if lease_ms is None or decision.control_key is None:
             continue
@@ -179,14 +194,18 @@ def _check_leases(
         leases[decision.control_key] = decision
 
 
-def proposals_by_id(messages: Iterable[Message]) -> dict[str, Mapping[str, Any]]:
-    """The first proposal of each id."""
-    found: dict[str, Mapping[str, Any]] = {}
+def proposals_by_key(messages: Iterable[Message]) -> dict[Key, Mapping[str, Any]]:
+    """The first proposal of each region and id."""
+    found: dict[Key, Mapping[str, Any]] = {}
     for message in messages:
         document = read_object(message.value)
         if document is not None and isinstance(document.get("proposal_id"), str):
-            found.setdefault(document["proposal_id"], document)
+            found.setdefault((region_name(message.key), document["proposal_id"]), document)
     return found
+
+
+def _attempt(decision: Decided) -> str:
+    return f"{decision.proposal_id}: attempt {decision.attempt} at offset {decision.offset}"
 
 
 def _place(history: PartitionHistory, offset: int) -> str:

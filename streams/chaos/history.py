@@ -31,6 +31,7 @@ class Message:
 class Op:
     """One proposal that a client sent, perhaps several times with the same bytes, and what it knows of it."""
 
+    region: str
     proposal_id: str
     partition: int
     sent_ms: int
@@ -91,6 +92,20 @@ class Decided:
     released: Mapping[str, Any] | None = field(hash=False)
     used: Mapping[str, Sequence[str]] = field(hash=False)
     bindings: Mapping[str, Any] = field(hash=False)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The proposal that it decides."""
+        return self.region, self.proposal_id
+
+
+Key = tuple[str, str]
+"""What a proposal goes by: its region and its id."""
+
+
+def region_name(key: bytes | None) -> str:
+    """The region that the key of a message names."""
+    return (key or b"").decode("utf-8", "replace")
 
 
 def read_object(value: bytes | None) -> dict[str, Any] | None:

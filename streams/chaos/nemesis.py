@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import time
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from streams.chaos import kafka_io
 from streams.chaos.board import now_ms
@@ -15,11 +15,16 @@ from streams.chaos.history import Fault
 from streams.chaos.rig import Rig
 from streams.chaos.workers import Worker
 
+_HASTE: Final = 0.15
+"""Share of the kills after which the next comes before the new worker is up."""
+
 
 class Brokers(Protocol):
     """A cluster whose brokers can be killed, such as `streams.kafka_cluster.KafkaCluster`."""
 
-    bootstrap_servers: str
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where it answers."""
 
     def kill(self, index: int) -> Any:
         """SIGKILL a broker."""
@@ -35,6 +40,8 @@ def kill_worker(rig: Rig, chance: random.Random) -> None:
     rig.workers.lose(victim)
     rig.workers.start(victim.name)
     rig.note(Fault("worker killed", victim.name, at_ms, now_ms()))
+    if chance.random() > _HASTE:
+        rig.workers.wait_ready()
 
 
 def pause_worker(rig: Rig, chance: random.Random, pause_s: float) -> None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from streams.chaos.history import Fault, PartitionHistory, read_decision, read_object
+from streams.chaos.history import Fault, Key, PartitionHistory, read_decision, read_object, region_name
 
 
 class Times:
     """When the proposals of each partition were appended, first decided, and finally decided."""
 
-    def __init__(self, histories: Iterable[PartitionHistory]) -> None:
-        self.asked: dict[int, dict[str, int]] = {}
-        self.first: dict[int, dict[str, int]] = {}
-        self.final: dict[int, dict[str, int]] = {}
+    def __init__(self, histories: Iterable[PartitionHistory] = ()) -> None:
+        self.asked: dict[int, dict[Key, int]] = {}
+        self.first: dict[int, dict[Key, int]] = {}
+        self.final: dict[int, dict[Key, int]] = {}
         for history in histories:
             self.take(history)
 
@@ -26,13 +26,13 @@ class Times:
         for message in history.proposals:
             document = read_object(message.value)
             if document is not None and isinstance(document.get("proposal_id"), str):
-                asked.setdefault(document["proposal_id"], message.timestamp_ms)
+                asked.setdefault((region_name(message.key), document["proposal_id"]), message.timestamp_ms)
         for message in history.control:
             decision = read_decision(message)
             if decision is not None:
-                first.setdefault(decision.proposal_id, message.timestamp_ms)
+                first.setdefault(decision.key, message.timestamp_ms)
                 if decision.final:
-                    final.setdefault(decision.proposal_id, message.timestamp_ms)
+                    final.setdefault(decision.key, message.timestamp_ms)
 
     def recovery_ms(self, fault: Fault) -> int | None:
         """From the fault until every partition has given a final decision on a proposal appended after the fault.
@@ -59,10 +59,10 @@ class Times:
             return None
         begins = min(first)
         ends = [
-            self.first[partition].get(proposal_id)
+            self.first[partition].get(key)
             for partition, asked in self.asked.items()
-            for proposal_id, at_ms in asked.items()
-            if fault.from_ms <= at_ms < begins and self.first[partition].get(proposal_id, begins) >= begins
+            for key, at_ms in asked.items()
+            if fault.from_ms <= at_ms < begins and self.first[partition].get(key, begins) >= begins
         ]
         decided = [at_ms for at_ms in ends if at_ms is not None]
         if not decided or len(decided) < len(ends):

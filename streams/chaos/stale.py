@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from streams.chaos.history import Decided, Message, read_object
+from streams.chaos.history import Decided, Message, read_object, region_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Evidence:
         return evidence
 
     def _add(self, message: Message, report: Mapping[str, Any]) -> None:
-        region = (message.key or b"").decode("utf-8", "replace")
+        region = region_name(message.key)
         for index, measured in enumerate(report["measurements"]):
             subject = measured.get("subject", report.get("subject"))
             sample = Sample(

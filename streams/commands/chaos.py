@@ -1,0 +1,26 @@
+"""`wirelessops chaos`: workers and brokers killed under load, fuzz on every topic, and what the topics then show."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import orjson
+
+from streams.chaos.campaign import Campaign, run_campaign
+from streams.chaos.report import figures, show
+from streams.kafka_cluster import KafkaCluster, KafkaUnavailable
+
+
+def chaos(campaign: Campaign, out: Path) -> int:
+    """Run on a Kafka of its own. Exit code 0: all laws hold; 1: one is broken or was not judged; 2: not started."""
+    try:
+        out.touch()
+        with KafkaCluster(campaign.brokers) as cluster:
+            document = figures(campaign, run_campaign(campaign, cluster))
+    except (KafkaUnavailable, OSError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    out.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
+    show(document)
+    return 0 if document["verdict"] == "holds" else 1
