@@ -1,16 +1,16 @@
 """The versioned evidence store: append-only per (subject, name, source), read as of any instant on both clocks.
 
 Every version is kept with its event time, ingest time and state version for a bounded history: `history_ms` back from
-the newest ingest time seen (never from an event time, which a wrong clock could put into the future), and
-`history_count` versions of each series. Time alone never removes the newest version of a series: an old value of a
-slow field is still the newest there is.
+the newest ingest time of its own source (never from an event time, nor from another source, whose clock may be wrong),
+and `history_count` versions of each series. A source that was not heard for `quiet_reports` reports keeps only the
+newest of each series. Time alone never removes that: an old value of a slow field is still the newest there is.
 
-Ingest times are the caller's own clock and are trusted; everything else comes from strangers.
+What a source says, its times included, touches only what is held of that source.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -57,12 +57,24 @@ class Appended:
     duplicate: bool
 
 
+class _Clock:
+    """How far a source's own arrivals have come, and those of its reports whose time is not up, in order of arrival."""
+
+    __slots__ = ("last_seq", "now_ms", "queue")
+
+    def __init__(self, now_ms: int) -> None:
+        self.now_ms = now_ms
+        self.last_seq = 0
+        self.queue: deque[StoredReport] = deque()
+
+
 class EvidenceStore:
     """See the module.
 
     `history_ms`, `history_count` ≥ 1: the bounds. `known_names`: names that are no schema fault though the metric
     registry does not have them. `series_limit`: how many series and sources are kept; above it those that were silent
     longest go, a tenth at a time (identities change on every attach, so their number has no other bound).
+    `quiet_reports`: after how many reports and statuses of others a source counts as quiet.
     """
 
     def __init__(
@@ -72,20 +84,21 @@ class EvidenceStore:
         history_count: int = 4096,
         known_names: Set[str] = frozenset(),
         series_limit: int = 1_000_000,
+        quiet_reports: int = 100_000,
     ) -> None:
-        if min(history_ms, history_count, series_limit) < 1:
-            raise ValueError("history_ms, history_count and series_limit must be at least 1")
+        if min(history_ms, history_count, series_limit, quiet_reports) < 1:
+            raise ValueError("history_ms, history_count, series_limit and quiet_reports must be at least 1")
         self.history_ms = history_ms
         self.history_count = history_count
         self.duplicates = 0
         """Repeated reports and observations that were dropped."""
         self._series_limit = series_limit
         self._known_names = KNOWN_NAMES | {normalise(name) for name in known_names}
-        self._now_ms = 0  # newest ingest time seen
+        self._quiet_reports = quiet_reports
         self._seq = 0
         self._ids = Identities()
         self._reports = self._ids.reports
-        self._queue: deque[StoredReport] = deque()  # reports whose time is not up, in order of arrival
+        self._clocks: OrderedDict[str, _Clock] = OrderedDict()  # of sources that are not quiet, heard longest ago first
         self._index: dict[tuple[str | None, str], dict[Lane, Series]] = {}
         self._unknown: dict[str, dict[str, dict[str | None, list[Series]]]] = {}  # source → unregistered name → subject
         self._series_count = 0
@@ -111,23 +124,23 @@ class EvidenceStore:
             return Appended(0, True)
         dropped = self._ids.repeated(columns)
         self._seq += 1
-        self._now_ms = max(self._now_ms, ingest_time_ms)
+        clock = self._heard(shape.source, ingest_time_ms)
         stored = StoredReport(self._seq, columns, ingest_time_ms, self._bind(columns, dropped))
         stored.live = len(columns.values) - len(dropped)
         self._ids.add(stored, dropped)
-        self._enter(stored)
-        self._source(shape.source).add_report(columns.event_time_ms, ingest_time_ms, columns.period_ms)
+        self._enter(stored, clock.now_ms)
+        self._source(shape.source, clock.now_ms).add_report(columns.event_time_ms, ingest_time_ms, columns.period_ms)
         self.duplicates += len(dropped)
-        self._queue.append(stored)
-        self._expire()
+        clock.queue.append(stored)
+        self._expire(clock)
         return Appended(len(columns.values) - len(dropped), False)
 
     def set_source(self, source: str, state: SourceState, event_time_ms: int, ingest_time_ms: int) -> None:
         """Note what a source says of itself. As of t the status of the newest event time stands."""
-        self._now_ms = max(self._now_ms, ingest_time_ms)
         self._seq += 1
-        self._source(source).add_status(state, event_time_ms, ingest_time_ms, self._seq)
-        self._expire()
+        clock = self._heard(source, ingest_time_ms)
+        self._source(source, clock.now_ms).add_status(state, event_time_ms, ingest_time_ms, self._seq)
+        self._expire(clock)
 
     def sources(self, t_ms: int, among: Iterable[str] | None = None) -> Mapping[str, SourceState]:
         """Sources that are not up at t, of all or of those named.
@@ -247,7 +260,7 @@ class EvidenceStore:
         series = None if slot is None else self.stored(slot).bound[slot & SLOT_MASK]
         return series is not None and series.memory
 
-    def _enter(self, stored: StoredReport) -> None:
+    def _enter(self, stored: StoredReport, now_ms: int) -> None:
         """Put each measurement's slot into its series."""
         columns = stored.columns
         event = columns.event_time_ms
@@ -265,14 +278,14 @@ class EvidenceStore:
                     series.insert(event, slot)
                 series.last_seq = stored.seq
                 if series.pinned or len(times) > series.room:
-                    self._trim(series)
+                    self._trim(series, now_ms)
             slot += 1
 
     # Forgetting.
 
-    def _trim(self, series: Series) -> None:
+    def _trim(self, series: Series, now_ms: int) -> None:
         """Let go of pinned versions that are the newest no more, then of those above the count limit."""
-        head = series.head_time(self._now_ms)
+        head = series.head_time(now_ms)
         if series.pinned:
             pinned, series.pinned = series.pinned, None
             for slot in pinned:
@@ -293,11 +306,34 @@ class EvidenceStore:
             if not stored.live and stored.expired:
                 self._ids.remove(stored)
 
-    def _expire(self) -> None:
-        """Remove what arrived more than the history before the newest arrival, but for the head of each series."""
-        horizon = self._now_ms - self.history_ms
-        queue = self._queue
-        while queue and queue[0].ingest_time_ms < horizon:
+    def _heard(self, source: str, ingest_time_ms: int) -> _Clock:
+        """The clock of a source of which something arrived; sources that have become quiet lose theirs.
+
+        It goes back where an arrival lies a whole history behind it: then it had been ahead by mistake.
+        """
+        clock = self._clocks.get(source)
+        if clock is None:
+            clock = self._clocks[source] = _Clock(ingest_time_ms)
+        else:
+            self._clocks.move_to_end(source)
+            if ingest_time_ms > clock.now_ms or ingest_time_ms < clock.now_ms - self.history_ms:
+                clock.now_ms = ingest_time_ms
+        clock.last_seq = self._seq
+        while True:
+            quiet = next(iter(self._clocks.values()))
+            if self._seq - quiet.last_seq <= self._quiet_reports:
+                return clock
+            self._clocks.popitem(last=False)
+            self._expire(quiet, everything=True)
+
+    def _expire(self, clock: _Clock, everything: bool = False) -> None:
+        """Remove what arrived more than the history before the clock, but for the head of each series.
+
+        What arrived after it goes too: the clock has gone back since.
+        """
+        queue, now_ms = clock.queue, clock.now_ms
+        horizon = now_ms - self.history_ms
+        while queue and (everything or not horizon <= queue[0].ingest_time_ms <= now_ms):
             stored = queue.popleft()
             stored.expired = True
             event = stored.columns.event_time_ms
@@ -309,14 +345,14 @@ class EvidenceStore:
                     if times_ms is not None:
                         event = times_ms[slot & SLOT_MASK]
                     first, slots = series.first, series.slots
-                    if first < len(slots) and slots[first] == slot and event < series.times[-1] <= self._now_ms:
+                    if first < len(slots) and slots[first] == slot and event < series.times[-1] <= now_ms:
                         slots[first] = ~slot
                         series.first = first = first + 1
                         series.room += 1
                         gone += 1
                         if slots[first] < 0 or (first > 32 and first * 2 > len(slots)):
                             series.tidy(self.history_count)
-                    elif event == series.head_time(self._now_ms):
+                    elif event == series.head_time(now_ms):
                         if series.position(event, slot) >= 0:
                             series.pinned = [*(series.pinned or ()), slot]
                     elif series.remove(event, slot, self.history_count):
@@ -326,7 +362,7 @@ class EvidenceStore:
             if not stored.live:
                 self._ids.remove(stored)
 
-    def _source(self, name: str) -> SourceHistory:
+    def _source(self, name: str, now_ms: int) -> SourceHistory:
         history = self._sources.get(name)
         if history is None:
             if len(self._sources) >= self._series_limit:
@@ -335,7 +371,7 @@ class EvidenceStore:
                     del self._sources[silent]
             history = self._sources[name] = SourceHistory(self.history_count)
         elif len(history) > history.tidy_at:
-            history.forget_before(self._now_ms - self.history_ms)
+            history.forget_before(now_ms - self.history_ms)
         return history
 
     def _forget_silent(self) -> None:
