@@ -2,6 +2,10 @@
 
 Most observations have no id of their own: theirs is `"{report id}#{index}"`, so one entry a report is enough to find
 them. An id that a report gives explicitly is kept beside it.
+
+An id belongs to the source that used it first, while that observation is held. Another source's report that uses it too
+is stored with `"{source}/"` before all its ids, and what that source cites means its own observation, where it has one:
+nobody can take an id away from another.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ class Contradiction(ValueError):
 class Identities:
     """The ids of the reports held, and the reports by number."""
 
-    __slots__ = ("_derived", "_explicit", "_lookalikes", "_of_source", "reports")
+    __slots__ = ("_derived", "_explicit", "_lookalikes", "_of_source", "_qualified", "reports")
 
     def __init__(self) -> None:
         self.reports: dict[int, StoredReport] = {}
@@ -26,6 +30,7 @@ class Identities:
         self._derived: dict[str, StoredReport] = {}  # report id, where some observation's id derives from it
         self._explicit: dict[str, int] = {}  # observation id → slot
         self._lookalikes: dict[str, set[str]] = {}  # report id → explicit ids of the form "{report id}#{digits}"
+        self._qualified = 0  # reports held whose ids bear their source
 
     def find(self, observation_id: str) -> int | None:
         """The slot of an observation held, by its id."""
@@ -49,16 +54,40 @@ class Identities:
             raise Contradiction(f"report {columns.report_id!r} of {columns.source!r} came before with other content")
         return held is not None
 
-    def repeated(self, columns: ReportColumns) -> set[int]:
-        """Indices of a new report whose observation is held, or came earlier in it. Raises Contradiction."""
-        repeated: set[int] = set()
+    def cited(self, source: str, parent: str) -> str:
+        """The id of what a source cites: its own observation where it has one, as the store calls it."""
+        if self._qualified:
+            slot = self.find(own := f"{source}/{parent}")
+            if slot is not None and self.reports[slot >> SLOT_BITS].columns.source == source:
+                return own
+        return parent
+
+    def enter(self, columns: ReportColumns) -> tuple[bool, set[int]]:
+        """Of a new report: whether its ids must bear its source, and the indices of observations that are held already,
+        or came earlier in it. Raises Contradiction.
+        """
         report_id = columns.report_id
         if columns.ids is None and report_id not in self._derived and report_id not in self._lookalikes:
-            return repeated
-        namesake = self._derived.get(report_id)
-        if namesake is not None and namesake.live and (columns.ids is None or None in columns.ids):
-            raise Contradiction(f"report id {report_id!r} is held of {namesake.columns.source!r}: their ids clash")
+            return False, set()
         candidate = StoredReport(0, columns, 0, ())
+        if self._taken(candidate):
+            candidate.qualified = True
+            if self._taken(candidate):
+                raise Contradiction(f"ids of report {report_id!r} of {columns.source!r} are those of other sources")
+        return candidate.qualified, self._repeated(candidate)
+
+    def _taken(self, candidate: StoredReport) -> bool:
+        """Whether another source holds an id of a report."""
+        columns = candidate.columns
+        namesake = self._derived.get(candidate.id_stem)
+        if namesake is not None and namesake.live and (columns.ids is None or None in columns.ids):
+            return True
+        slots = (self.find(candidate.observation_id(index)) for index in range(len(columns.values)))
+        return any(s is not None and self.reports[s >> SLOT_BITS].columns.source != columns.source for s in slots)
+
+    def _repeated(self, candidate: StoredReport) -> set[int]:
+        columns = candidate.columns
+        repeated: set[int] = set()
         fresh: dict[str, int] = {}
         for index in range(len(columns.values)):
             own = candidate.observation_id(index)
@@ -80,10 +109,12 @@ class Identities:
         columns = stored.columns
         self.reports[stored.seq] = stored
         self._of_source[columns.source, columns.report_id] = stored
+        self._qualified += stored.qualified
         if columns.ids is None or None in columns.ids:
-            self._derived[columns.report_id] = stored
-        for index, own in enumerate(columns.ids or ()):
-            if own is not None and index not in dropped:
+            self._derived[stored.id_stem] = stored
+        for index, given in enumerate(columns.ids or ()):
+            if given is not None and index not in dropped:
+                own = stored.observation_id(index)
                 self._explicit[own] = stored.seq << SLOT_BITS | index
                 report_id, digits = _split(own)
                 if digits:
@@ -94,10 +125,12 @@ class Identities:
         columns = stored.columns
         del self.reports[stored.seq]
         del self._of_source[columns.source, columns.report_id]
-        if self._derived.get(columns.report_id) is stored:
-            del self._derived[columns.report_id]
-        for own in columns.ids or ():
-            if own is not None and self._explicit.get(own, -1) >> SLOT_BITS == stored.seq:
+        self._qualified -= stored.qualified
+        if self._derived.get(stored.id_stem) is stored:
+            del self._derived[stored.id_stem]
+        for index, given in enumerate(columns.ids or ()):
+            own = "" if given is None else stored.observation_id(index)
+            if own and self._explicit.get(own, -1) >> SLOT_BITS == stored.seq:
                 del self._explicit[own]
                 report_id, digits = _split(own)
                 if digits:

@@ -125,9 +125,7 @@ class _Selection:
         return self.store.stored(slot).columns.version
 
     def _parents(self, slot: int) -> list[int]:
-        stored = self.store.stored(slot)
-        found = [self.store.find(parent) for parent in stored.parents(slot & SLOT_MASK)]
-        return [p for p in found if p is not None and self.store.stored(p).ingest_time_ms <= self.t_ms]
+        return [p for p in self.store.parents(slot) if self.store.stored(p).ingest_time_ms <= self.t_ms]
 
     def _is_memory(self, slot: int) -> bool:
         """Whether an observation is memory or descends from one, through ancestors that had arrived."""

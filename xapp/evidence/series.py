@@ -171,9 +171,12 @@ def make_columns(
 
 
 class StoredReport:
-    """A report in the store: its columns, when it arrived, the series of its measurements, how many are still kept."""
+    """A report in the store: its columns, when it arrived, the series of its measurements, how many are still kept.
 
-    __slots__ = ("bound", "columns", "expired", "ingest_time_ms", "live", "seq")
+    `qualified`: whether its observations' ids bear the source, since another source has one of them.
+    """
+
+    __slots__ = ("bound", "columns", "expired", "ingest_time_ms", "live", "qualified", "seq")
 
     def __init__(self, seq: int, columns: ReportColumns, ingest_time_ms: int, bound: tuple[Series | None, ...]) -> None:
         self.seq = seq
@@ -182,6 +185,13 @@ class StoredReport:
         self.bound = bound  # None: dropped, for the same observation was kept before
         self.live = 0
         self.expired = False
+        self.qualified = False
+
+    @property
+    def id_stem(self) -> str:
+        """What the ids of its observations without an own id begin with."""
+        report_id = self.columns.report_id
+        return f"{self.columns.source}/{report_id}" if self.qualified else report_id
 
     def event_time(self, index: int) -> int:
         columns = self.columns
@@ -190,7 +200,9 @@ class StoredReport:
     def observation_id(self, index: int) -> str:
         ids = self.columns.ids
         own = None if ids is None else ids[index]
-        return f"{self.columns.report_id}#{index}" if own is None else own
+        if own is None:
+            return f"{self.id_stem}#{index}"
+        return f"{self.columns.source}/{own}" if self.qualified else own
 
     def parents(self, index: int) -> tuple[str, ...]:
         return () if self.columns.parents is None else self.columns.parents[index]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from xapp.contract import normalise
@@ -114,19 +114,21 @@ class EvidenceStore:
         """Store a report's observations, each where its event time belongs.
 
         A report that repeats one held (same source, id and content) is dropped and counted, and so is a single
-        observation whose id is held with the same content. Raises Contradiction for an id held with other content,
-        ValueError for a number that is not finite; nothing is stored then.
+        observation whose id is held with the same content. Raises Contradiction for an id that the same source used for
+        other content (of another source's ids see `xapp.evidence.identity`), ValueError for a number that is not
+        finite; nothing is stored then.
         """
         columns = report if isinstance(report, ReportColumns) else columns_of(report, self._shape_of(report))
         shape = columns.shape
         if self._ids.is_repeat(columns):
             self.duplicates += 1
             return Appended(0, True)
-        dropped = self._ids.repeated(columns)
+        qualified, dropped = self._ids.enter(columns)
         self._seq += 1
         clock = self._heard(shape.source, ingest_time_ms)
         stored = StoredReport(self._seq, columns, ingest_time_ms, self._bind(columns, dropped))
         stored.live = len(columns.values) - len(dropped)
+        stored.qualified = qualified
         self._ids.add(stored, dropped)
         self._enter(stored, clock.now_ms)
         self._source(shape.source, clock.now_ms).add_report(columns.event_time_ms, ingest_time_ms, columns.period_ms)
@@ -205,7 +207,18 @@ class EvidenceStore:
 
     def observation(self, slot: int) -> Observation:
         """The observation in a slot."""
-        return self._reports[slot >> SLOT_BITS].observation(slot & SLOT_MASK)
+        found = self._reports[slot >> SLOT_BITS].observation(slot & SLOT_MASK)
+        if found.parents:
+            cited = tuple(self._ids.cited(found.source, parent) for parent in found.parents)
+            return found if cited == found.parents else replace(found, parents=cited)
+        return found
+
+    def parents(self, slot: int) -> list[int]:
+        """The slots of what an observation cites, as far as it is held."""
+        stored = self.stored(slot)
+        source = stored.columns.source
+        found = (self.find(self._ids.cited(source, parent)) for parent in stored.parents(slot & SLOT_MASK))
+        return [parent for parent in found if parent is not None]
 
     def find(self, observation_id: str) -> int | None:
         """The slot of an observation held, by its id."""
@@ -239,7 +252,11 @@ class EvidenceStore:
         own: list[Series | None] = list(bound)
         for index, parents in enumerate(columns.parents or ()):
             series = bound[index]
-            if parents and series.lane == LIVE and any(map(self._is_memory, parents)):
+            if (
+                parents
+                and series.lane == LIVE
+                and any(self._is_memory(self._ids.cited(shape.source, p)) for p in parents)
+            ):
                 own[index] = self._lane(series.subject, series.name, series.source, MEMORY)
         for index in dropped:
             own[index] = None
