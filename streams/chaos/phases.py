@@ -25,7 +25,8 @@ _EVERY_ALL: Final = 25
 _DEAD_S: Final = 5.0
 _SURGE: Final = 4.0
 _SETTLED_S: Final = 3.0
-_FUZZ_S: Final = 600.0
+_FUZZ_S: Final = (60.0, 0.005)
+"""Bound on deciding again after fuzz: so long, and so much more for each message."""
 _FLUSH_EVERY: Final = 5000
 
 
@@ -71,7 +72,8 @@ def send_fuzz(rig: Rig, number: int, topics: Iterable[str]) -> None:
             nemesis.kill_all_workers(rig, 0.0, 1.0)
         sent_ms = now_ms()
         try:
-            rig.wait_until(lambda at=sent_ms: rig.board.decides_again(at), _FUZZ_S, f"fuzz on {name}")  # type: ignore[misc]
+            bound_s = _FUZZ_S[0] + _FUZZ_S[1] * number
+            rig.wait_until(lambda at=sent_ms: rig.board.decides_again(at), bound_s, f"fuzz on {name}")  # type: ignore[misc]
         except NotRecovered as error:
             rig.stuck.append(str(error))
         say(f"fuzz on {name}: {number} sent, {(now_ms() - sent_ms) / 1000:.1f} s until all partitions decide again")

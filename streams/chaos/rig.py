@@ -20,6 +20,8 @@ from streams.chaos.workers import Workers
 from streams.topics import topics
 
 _POLL_S: Final = 0.05
+_CRASHES: Final = 50
+"""Workers that may end by themselves in a phase, before it is no longer waited for."""
 
 
 class NotRecovered(RuntimeError):
@@ -110,6 +112,8 @@ class Rig:
             if time.monotonic() > ends_at:
                 raise NotRecovered(f"{what}: not within {timeout_s:g} s")
             self.workers.look()
+            if len(self.workers.unexpected) > _CRASHES:
+                raise NotRecovered(f"{what}: workers end by themselves, last {self.workers.unexpected[-1]}")
             time.sleep(_POLL_S)
 
     def note(self, fault: Fault) -> None:
