@@ -19,11 +19,15 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from guard_rig import REGION, contracts, report, running
 from real_kafka import jars_allowed
 
+from streams.client import GuardClient
+from streams.guard import Guard
 from streams.kafka_acls import Role, acl_commands, acls, apply_acls
 from streams.kafka_cluster import ClusterSecurity, KafkaCluster, KafkaUnavailable
 from streams.kafka_security import PASSWORD_VARIABLE, KafkaSecurity
+from streams.settings import GuardSettings
 from streams.topics import topics
 
 PREFIX = "secure."
@@ -82,8 +86,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
     security = ClusterSecurity(keystore=keystore, ca=ca, admin_password="of the admin", users=PASSWORDS)
     try:
         with KafkaCluster(security=security) as running:
-            admin = {"bootstrap.servers": running.bootstrap_servers, "log_level": 0, **security.client_options()}
-            assert apply_acls(admin, PRINCIPALS, PREFIX) == len(acls(PREFIX))
+            assert apply_acls(admin_options(running), PRINCIPALS, PREFIX) == len(acls(PREFIX))
             yield running
     except KafkaUnavailable as error:
         pytest.skip(f"no real Kafka: {error}")
@@ -99,6 +102,11 @@ def with_topics(cluster: KafkaCluster) -> KafkaCluster:
     for future in guard.create_topics([NewTopic(name, 1) for name in NAMES.names()]).values():
         future.result(WAIT_S)
     return cluster
+
+
+def admin_options(cluster: KafkaCluster) -> dict[str, Any]:
+    assert cluster.security is not None
+    return {"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0, **cluster.security.client_options()}
 
 
 def security_of(cluster: KafkaCluster, user: str, password: str | None = None) -> KafkaSecurity:
@@ -214,6 +222,36 @@ async def test_a_broker_whose_authority_is_not_trusted_is_not_talked_to(cluster:
         async with asyncio.timeout(WAIT_S):
             await producer.start()
     await producer.stop()
+
+
+async def test_guard_xapp_and_ran_work_together_with_the_rights_of_the_table_and_no_more(cluster: KafkaCluster) -> None:
+    prefix = "whole."
+    apply_acls(admin_options(cluster), PRINCIPALS, prefix)
+    settings = GuardSettings.of(
+        bootstrap_servers=cluster.bootstrap_servers,
+        prefix=prefix,
+        security=security_of(cluster, "guard"),
+        unsigned=True,
+        connect_timeout_s=60,
+    )
+    async with running(Guard(settings, contracts())):
+        async with producing(cluster, "ran") as ran:
+            await ran.send_and_wait(topics(prefix).telemetry, report("r-1", 9), key=REGION.encode())
+        async with GuardClient(
+            cluster.bootstrap_servers,
+            region=REGION,
+            name="xapp:test",
+            prefix=prefix,
+            security=security_of(cluster, "xapp"),
+        ) as xapp:
+            decision = await xapp.propose(
+                contract_ref="test/1",
+                control_key="cell:1/ue:7/prb",
+                bindings={"cell": "1", "ue": "7"},
+                plan={"bandwidth": {"value": 8, "unit": "MHz"}},
+                timeout_s=WAIT_S,
+            )
+    assert decision["action"] == "APPLY"
 
 
 async def test_faust_reads_with_the_same_description(with_topics: KafkaCluster) -> None:
