@@ -10,6 +10,7 @@ import pkgutil
 import random
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -211,11 +212,25 @@ def test_an_exception_inside_a_check_of_the_plan_is_a_refusal_too(
     assert any(v["blocking"] for v in decision["violations"])
 
 
+FINAL_ANSWERS = ("expired", "denied")
+_LEASE = Violation("lease_conflict", None, None, (), False, True, "")
+
+
 def test_the_policy_is_total_and_ordered_over_every_combination() -> None:
     """Every combination of filings (or none), of what else blocks, and of the intent, against section 5 in words."""
     outages = [("outage", RETRYABLE), ("outage", FINAL)]
     filed: list[tuple[str, int] | None] = [None, *GROUPS.items(), *outages]
-    others = [None, "constraint", "plan_mismatch", "unknown_unit", "ambiguous_unit", "gap", "not_sustained", "expired"]
+    others = [
+        None,
+        "constraint",
+        "plan_mismatch",
+        "unknown_unit",
+        "ambiguous_unit",
+        "gap",
+        "not_sustained",
+        "expired",
+        "denied",
+    ]
     assert {code for code, _ in [*GROUPS.items(), *outages]} == set(CLASSES)
     for one, two, other, intended in product(filed, filed, others, (True, False)):
         filings = {f"f{i}": Filing(f[0], f[1], f"s{i}", 0, ()) for i, f in enumerate((one, two)) if f is not None}
@@ -226,8 +241,12 @@ def test_the_policy_is_total_and_ordered_over_every_combination() -> None:
         )
         action = govern(findings).action
         assert action in ACTIONS
+        for asks in ("HOLD", "ESCALATE"):  # section 7 asks: after what is unanswerable, before what has no answer
+            after = govern(replace(findings, blocking=(*blocking, _LEASE), asked=frozenset({asks}))).action
+            above = {"HOLD": ("ESCALATE", "RETRY"), "ESCALATE": ()}[asks]
+            assert after == (action if action in above or other in FINAL_ANSWERS else asks)
         final = any(f == ("outage", FINAL) for f in (one, two))
-        if other == "expired":
+        if other in FINAL_ANSWERS:
             expected = "ABSTAIN"
         elif not names and other is None and intended:
             expected = "APPLY"

@@ -228,6 +228,11 @@ def _inputs(
     found = {name: tuple(observed) for name, observed in reach.items()}
     for c in constraints:
         found["constraint:" + c.id] = tuple({o: None for i in c.expr.names for o in reach[i]})
-    if effect is not None:
-        found[EFFECT] = tuple({o: None for i in effect.names for o in reach[i]})
+    if effect is not None:  # a planned value is what was released, whatever it was computed from
+        needed = set(effect.names)
+        for name in reversed(order):
+            f = fields[name]
+            if name in needed and f.kind == "derived" and f.expr is not None:
+                needed.update(f.expr.names)
+        found[EFFECT] = tuple(name for name, f in fields.items() if name in needed and f.kind == "observed")
     return found
