@@ -2,11 +2,15 @@
 #   make demo [SECONDS=20 SEED=7]    the whole product in one process
 #   make test                        lint, types, tests: what CI runs
 #   make bench                       figures of every stage, also as bench.json
+#   make chaos [KILLS=100 BROKER_KILLS=20 FUZZ=100000 SEED=7]    workers and brokers killed under load; also as chaos.json
 #   make kafka-image                 a real Kafka for the tests, as a Docker image (docs/kafka.md)
 
 PYTHON ?= python3
 SECONDS = 20
 SEED = 7
+KILLS = 100
+BROKER_KILLS = 20
+FUZZ = 100000
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -14,7 +18,7 @@ STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := test
-.PHONY: demo test bench kafka-image lint types
+.PHONY: demo test bench chaos kafka-image lint types
 
 demo: $(STAMP)
 	$(BIN)/wirelessops demo --seconds $(SECONDS) --seed $(SEED)
@@ -24,6 +28,9 @@ test: lint types
 
 bench: $(STAMP)
 	$(BIN)/wirelessops bench
+
+chaos: $(STAMP)
+	$(BIN)/wirelessops chaos --kills $(KILLS) --broker-kills $(BROKER_KILLS) --fuzz $(FUZZ) --seed $(SEED)
 
 kafka-image: $(STAMP)
 	PYTHON=$(abspath $(BIN)/python) deploy/kafka/build-image.sh

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -93,7 +93,7 @@ class Past:
         times = {"event_time_ms": report["event_time_ms"]}
         return {"id": observation_id, "source": report["source"], "value": value, **times}
 
-    def check(self, contracts: Mapping[str, Mapping[str, Any]] = CONTRACTS, append_times: bool = True) -> Findings:
+    def check(self, contracts: Mapping[str, Mapping[str, Any]] = CONTRACTS) -> Findings:
         history = PartitionHistory(
             0,
             self.ops,
@@ -103,7 +103,6 @@ class Past:
             iter(self.records),
             self.outcomes,
             self.foreign,
-            append_times,
         )
         return check_partition(history, contracts)
 
@@ -425,7 +424,8 @@ def test_a_fuzzed_proposal_need_not_be_decided_but_may_be() -> None:
 
 def test_without_append_times_the_verdict_is_unknown_not_good() -> None:
     past = good()
-    found = past.check(append_times=False)
+    past.control = [replace(message, append_time=False) for message in past.control]
+    found = past.check()
     assert broken(found) == {}
     assert found.verdict() == "unknown"
 

@@ -25,6 +25,8 @@ class Message:
     timestamp_ms: int
     key: bytes | None
     value: bytes | None
+    append_time: bool = True
+    """Whether the time is the broker's, of appending; else it is the producer's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,6 @@ class PartitionHistory:
 
     `foreign`: (topic, offset) of what the harness wrote to be refused: fuzz, and its own on the guard's topics.
     `records` is read once, for it may be large.
-    `append_times`: whether the timestamps are the broker's; else times are not judged.
     """
 
     partition: int
@@ -69,7 +70,11 @@ class PartitionHistory:
     records: Iterable[Message]
     outcomes: Sequence[Message] = ()
     foreign: Set[tuple[str, int]] = frozenset()
-    append_times: bool = True
+
+    @property
+    def append_times(self) -> bool:
+        """Whether the times of the decisions are the broker's; else being late or stale cannot be judged by them."""
+        return all(message.append_time for message in self.control)
 
 
 @dataclass(frozen=True, slots=True)

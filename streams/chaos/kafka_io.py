@@ -47,7 +47,7 @@ def consumer(bootstrap_servers: str, **more: Any) -> Any:
 
 def make_topics(bootstrap_servers: str, names: Sequence[str], partitions: int, replication: int) -> None:
     """Create topics whose timestamps are the broker's. Raises KafkaException."""
-    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+    from confluent_kafka.admin import AdminClient, NewTopic
 
     config = _TOPIC | {"min.insync.replicas": str(max(1, replication - 1))}
     topics = [NewTopic(name, partitions, replication, config=config) for name in names]
@@ -68,7 +68,7 @@ def under_replicated(bootstrap_servers: str, replication: int) -> int:
 def hidden(bootstrap_servers: str, names: Sequence[str], partitions: int) -> list[str]:
     """Partitions whose end a transactional reader does not see, because a transaction is open."""
     from confluent_kafka import IsolationLevel, TopicPartition
-    from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+    from confluent_kafka.admin import AdminClient, OffsetSpec
 
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
     latest: Any = OffsetSpec.latest  # untyped
@@ -82,7 +82,7 @@ def hidden(bootstrap_servers: str, names: Sequence[str], partitions: int) -> lis
 
 def read_partition(bootstrap_servers: str, topic: str, partition: int) -> Iterator[Message]:
     """All committed messages of a partition as it is now. Raises TimeoutError where its end does not come."""
-    from confluent_kafka import KafkaError, KafkaException, TopicPartition
+    from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException, TopicPartition
 
     reader = consumer(bootstrap_servers, **{"enable.partition.eof": True, "fetch.wait.max.ms": 100})
     try:
@@ -92,8 +92,9 @@ def read_partition(bootstrap_servers: str, topic: str, partition: int) -> Iterat
             for message in reader.consume(500, 0.05):  # waits so long where there are fewer
                 ends_at = time.monotonic() + _SILENCE_S
                 if message.error() is None:
-                    _, timestamp_ms = message.timestamp()
-                    yield Message(message.offset(), timestamp_ms, message.key(), message.value())
+                    kind, timestamp_ms = message.timestamp()
+                    appended = kind == TIMESTAMP_LOG_APPEND_TIME
+                    yield Message(message.offset(), timestamp_ms, message.key(), message.value(), appended)
                 elif message.error().code() == KafkaError._PARTITION_EOF:
                     return
                 elif message.error().fatal():

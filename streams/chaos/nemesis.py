@@ -15,6 +15,8 @@ from streams.chaos.history import Fault
 from streams.chaos.rig import Rig
 from streams.chaos.workers import Worker
 
+_OVER_S: Final = 2.0
+"""How much longer than its session a worker is paused."""
 _HASTE: Final = 0.15
 """Share of the kills after which the next comes before the new worker is up."""
 
@@ -38,23 +40,23 @@ def kill_worker(rig: Rig, chance: random.Random) -> None:
     victim = _victim(rig, chance)
     at_ms = now_ms()
     rig.workers.lose(victim)
-    rig.workers.start(victim.name)
+    rig.workers.start()
     rig.note(Fault("worker killed", victim.name, at_ms, now_ms()))
     if chance.random() > _HASTE:
         rig.workers.wait_ready()
 
 
-def pause_worker(rig: Rig, chance: random.Random, pause_s: float) -> None:
+def pause_worker(rig: Rig, chance: random.Random) -> None:
     """SIGSTOP a worker for longer than its session, SIGCONT the zombie, let it be, kill it; another starts."""
     victim = _victim(rig, chance)
     at_ms = now_ms()
     victim.pause()
-    time.sleep(pause_s)
+    time.sleep(rig.plan.session_timeout_ms / 1000 + _OVER_S)
     victim.resume()
     rig.note(Fault("worker paused", victim.name, at_ms, now_ms()))
     if victim in rig.workers.running:
         rig.workers.lose(victim)
-    rig.workers.start(victim.name)
+    rig.workers.start()
     rig.note(Fault("zombie killed", victim.name, now_ms(), now_ms()))
 
 
@@ -68,8 +70,8 @@ def kill_all_workers(rig: Rig, dead_s: float, surge: float) -> None:
     rig.load.rate = rate * surge
     time.sleep(dead_s)
     rig.load.rate = rate
-    for name in names:
-        rig.workers.start(name)
+    for _ in names:
+        rig.workers.start()
     rig.note(Fault("all workers killed", ",".join(names), at_ms, now_ms()))
 
 

@@ -35,13 +35,13 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def kill_workers(rig: Rig, kills: int, pause_s: float, chance: random.Random) -> None:
+def kill_workers(rig: Rig, kills: int, chance: random.Random) -> None:
     """Kill after kill, each once all partitions decide again."""
     for n in range(1, kills + 1):
         if n % _EVERY_ALL == min(_EVERY_ALL, kills) % _EVERY_ALL:
             nemesis.kill_all_workers(rig, _DEAD_S, _SURGE)
         elif n % _EVERY_PAUSED == 0 and rig.plan.workers > 1:
-            nemesis.pause_worker(rig, chance, pause_s)
+            nemesis.pause_worker(rig, chance)
         else:
             nemesis.kill_worker(rig, chance)
         say(f"{n}/{kills} {rig.faults[-1].kind}: {len(rig.board.final)} final decisions")

@@ -30,11 +30,7 @@ class NotRecovered(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a phase is set up.
-
-    `embedded`: the broker makes topics itself, with four partitions, and tells no append times. `fresh_names`: workers
-    form a group, and one that replaces another has a name of its own. `options`: more of `wirelessops run`.
-    """
+    """How a phase is set up. `session_timeout_ms`: of the workers' group; `options`: more of `wirelessops run`."""
 
     bootstrap_servers: str
     prefix: str
@@ -45,8 +41,7 @@ class Plan:
     rate: float = 100.0
     seed: int = 1
     lease_ms: int | None = None
-    embedded: bool = False
-    fresh_names: bool = True
+    session_timeout_ms: int = 3000
     recover_s: float = 60.0
     drain_s: float = 60.0
     options: Sequence[str] = ()
@@ -69,12 +64,10 @@ class Rig:
             (folder / f"{number}.json").write_text(json.dumps(document))
         options = ["--bootstrap-servers", plan.bootstrap_servers, "--prefix", plan.prefix]
         options += ["--contracts", str(folder), "--history-ms", "10000", *plan.options]
-        if not plan.embedded:
-            options += ["--partitions", str(plan.partitions), "--replication", str(plan.replication)]
-            names = self.topics.names()
-            kafka_io.make_topics(plan.bootstrap_servers, names, plan.partitions, plan.replication)
+        options += ["--session-timeout-ms", str(plan.session_timeout_ms)]
+        kafka_io.make_topics(plan.bootstrap_servers, self.topics.names(), plan.partitions, plan.replication)
         (folder / "said").mkdir()
-        self.workers = Workers(options, folder / "said", fresh_names=plan.fresh_names)
+        self.workers = Workers(options, folder / "said")
         regions = [world.Region(name, plan.seed) for name in world.region_names(plan.regions, plan.partitions)]
         common: tuple[Any, ...] = (plan.bootstrap_servers, self.topics, regions, self.board)
         self.actuator = Actuator(*common, partitions=plan.partitions, seed=plan.seed)
@@ -147,7 +140,6 @@ class Rig:
                 [op for op in ops if op.partition == partition],
                 records=self._read(self.topics.records, partition),
                 foreign={(t.removeprefix(self.plan.prefix), o) for t, p, o in foreign if p == partition},
-                append_times=not self.plan.embedded,
                 **read,
             )
 

@@ -88,25 +88,21 @@ class Worker:
 
 
 class Workers:
-    """The workers of a phase. `fresh_names`: a new one gets a new name; else that of the one it replaces."""
+    """The workers of a phase: each has a name of its own, also one that takes the place of another."""
 
-    def __init__(self, options: Sequence[str], folder: Path, *, fresh_names: bool, ready_s: float = 60.0) -> None:
+    def __init__(self, options: Sequence[str], folder: Path, *, ready_s: float = 60.0) -> None:
         self.running: list[Worker] = []
         self.unexpected: list[str] = []
         """Workers that ended by themselves."""
         self._options = options
         self._folder = folder
-        self._fresh_names = fresh_names
         self._ready_s = ready_s
         self._made = 0
 
-    def start(self, name: str | None = None) -> Worker:
-        """One more, not waited for. `name`: of the one it replaces."""
+    def start(self) -> Worker:
+        """One more, not waited for."""
         self._made += 1
-        if name is None or self._fresh_names:
-            name = f"w{self._made}"
-        (self._folder / f"{name}.log").unlink(missing_ok=True)
-        worker = Worker(name, self._options, self._folder)
+        worker = Worker(f"w{self._made}", self._options, self._folder)
         self.running.append(worker)
         return worker
 
@@ -125,7 +121,7 @@ class Workers:
         for worker in [w for w in self.running if not w.alive]:
             self.unexpected.append(f"{worker.name} (exit {worker.code}): {worker.said()[-500:]}")
             self.running.remove(worker)
-            self.start(worker.name)
+            self.start()
 
     def stop(self) -> None:
         """End all."""
