@@ -188,6 +188,10 @@ def run(
         Path | None,
         typer.Option(help="Ed25519 key, PEM; else WIRELESSOPS_SIGNING_KEY; else one that ends with this run."),
     ] = None,
+    trusted_keys: Annotated[
+        list[Path] | None,
+        typer.Option(help="Public keys of all guards, past ones too: what none of them signed is not taken up."),
+    ] = None,
     unsigned: Annotated[bool, typer.Option("--unsigned", help="Sign nothing, and say so.")] = False,
 ) -> None:
     """The guard as a service, until SIGTERM or SIGINT. Several of one prefix share the work, each by its own name."""
@@ -196,6 +200,7 @@ def run(
     options: dict[str, Any] = {"prefix": prefix, "guard_name": guard_name, "contracts_dir": contracts}
     options |= {"web_host": web_host, "web_port": web_port, "history_ms": history_ms, "history_count": history_count}
     options |= {"hold_ms": hold_ms, "queue_limit": queue_limit, "signing_key": signing_key, "unsigned": unsigned}
+    options["trusted_keys"] = tuple(trusted_keys or ())
     if bootstrap_servers is not None:
         options |= {"partitions": partitions, "replication": replication, "kafka_config": kafka_config}
         options |= {"session_timeout_ms": session_timeout_ms}

@@ -23,10 +23,13 @@ from streams.client import GuardClient
 from streams.demo_view import Show, print_result, show_for
 from streams.demo_xapps import WitnessedGuard, feed
 from streams.guard import Guard, unix_ms
+from streams.keys import ephemeral_key
 from streams.lifecycle import ExitWatchdog, first_of, run_bounded, until_signal
 from streams.logs import log_to_stderr
 from streams.ran_node import RanNode
 from streams.settings import GuardSettings, load_contracts
+from xapp.actuation import ActuatorCheck
+from xapp.signing import KnownKeys
 
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
@@ -108,12 +111,13 @@ class Demo:
     async def run(self, watchdog: ExitWatchdog) -> int:
         """The whole demo, all parts stopped at the end. Gives the exit code."""
         interrupted = until_signal()
-        guard = Guard(self._settings, load_contracts(None))
+        signer = ephemeral_key()
+        guard = Guard(self._settings, load_contracts(None), signer=signer)
         async with AsyncExitStack() as stack:
             try:
                 await guard.start()
                 stack.push_async_callback(guard.stop)
-                await self._play(stack, guard, interrupted)
+                await self._play(stack, guard, ActuatorCheck(KnownKeys([signer.public_key])), interrupted)
             except Exception as error:
                 self.failure = error
             watchdog.arm()
@@ -121,11 +125,13 @@ class Demo:
             return EXIT_FAILED
         return EXIT_INTERRUPTED if interrupted.is_set() else EXIT_OK
 
-    async def _play(self, stack: AsyncExitStack, guard: Guard, interrupted: asyncio.Event) -> None:
+    async def _play(
+        self, stack: AsyncExitStack, guard: Guard, check: ActuatorCheck, interrupted: asyncio.Event
+    ) -> None:
         settings, topics = self._settings, self._settings.topics
         servers = settings.bootstrap_servers
         start_ms = unix_ms()
-        scenario = build_scenario(self._seed, self._seconds, start_ms)
+        scenario = build_scenario(self._seed, self._seconds, start_ms, check=check)
         node = RanNode(_Watched(scenario, self._show, start_ms), servers, topics, REGION, unix_ms, _RAN_WAIT_MS)
         await node.start()
         stack.push_async_callback(node.stop)

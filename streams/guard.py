@@ -30,7 +30,7 @@ from streams.settings import GuardSettings
 from streams.topics import partition_of
 from streams.transactions import TransactionalPublisher
 from xapp.contract import Contract
-from xapp.signing import Signer
+from xapp.signing import KnownKeys, Signer
 
 _COMMIT_S: Final = 0.25
 _AGAIN_S: Final = 0.5
@@ -53,8 +53,9 @@ def unix_ms() -> int:
 class Guard:
     """The control path. `start()`, then `run()` until `stop()`; `ready` says whether proposals are being decided.
 
-    `clock` gives t, Unix ms; without a `signer` everything it writes says that it is unsigned. `run()` raises whatever
-    made it fail; nothing is released after that.
+    `clock` gives t, Unix ms; without a `signer` everything it writes says that it is unsigned; `trusted`: keys of
+    guards whose decisions are taken up, None for whatever the log holds. `run()` raises whatever made it fail; nothing
+    is released after that.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Guard:
         contracts: Mapping[str, Contract],
         clock: Callable[[], int] = unix_ms,
         signer: Signer | None = None,
+        trusted: KnownKeys | None = None,
     ) -> None:
         self.settings = settings
         self.counters = Counters()
@@ -70,6 +72,7 @@ class Guard:
         self._contracts = contracts
         self._clock = clock
         self._signer = signer
+        self._trusted = trusted
         self._partitions: tuple[int, ...] = ()
         self._desks: dict[int, Desk] = {}
         self._keepers: dict[int, asyncio.Task[None]] = {}
@@ -280,7 +283,7 @@ class Guard:
         consumer = await connect_consumer(settings, None)
         try:
             now_ms = self._clock()
-            past = await read_past(consumer, self._topics, partition, now_ms - controls_ms)
+            past = await read_past(consumer, self._topics, partition, now_ms - controls_ms, self._trusted)
             start = await find_start(
                 consumer, self._topics, partition, past, committed, now_ms, settings.history_ms, controls_ms,
                 finds_times=not self._alone,

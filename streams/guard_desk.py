@@ -119,6 +119,7 @@ class Desk:
         self._questions: deque[tuple[Any, str, AsOfQuery | ViewQuery]] = deque()
         self._told: set[tuple[str, str]] = set()
         self._watch_at_ms = 0
+        self._watching = False
         self._decide_from: int | None = None
         self._next = dict(start.positions)
         self._warm_at = start.warm_at
@@ -223,7 +224,9 @@ class Desk:
 
     async def _rest(self) -> None:
         wake_ms = self._open.next_wake_ms()
-        left_s = _IDLE_S if wake_ms is None else min(_IDLE_S, max(0.0, (wake_ms - self._clock()) / 1000))
+        left_s = _WATCH_MS / 1000 if self._watching else _IDLE_S
+        if wake_ms is not None:
+            left_s = min(left_s, max(0.0, (wake_ms - self._clock()) / 1000))
         try:
             async with asyncio.timeout(left_s):
                 await self._wake.wait()
@@ -370,8 +373,10 @@ class Desk:
         if now_ms < self._watch_at_ms or not self.warm:
             return
         self._watch_at_ms = now_ms + _WATCH_MS
+        self._watching = False
         for state in self.states.values():
             due = state.controls.due(now_ms)
+            self._watching = self._watching or state.controls.watching
             for control in due.unacknowledged:
                 self._tell(state, control, "unacknowledged", now_ms, "no acknowledgement came in time")
             for control in due.effects:

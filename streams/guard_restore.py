@@ -5,8 +5,7 @@ See docs/control-path.md, "Where to read on".
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -17,9 +16,9 @@ from streams.asking import Asked
 from streams.deciding import Read, Resume
 from streams.reading import read_to
 from streams.topics import NoRegion, Topics, region_of
-from xapp.chain import Chain, ChainError
+from xapp.chain import Chain, ChainError, Checkpoint
 from xapp.leases import AppliedControl, ControlError, read_control
-from xapp.signing import EnvelopeError, open_envelope
+from xapp.signing import EnvelopeError, KnownKeys, check_document, open_envelope
 
 ANSWERED_LIMIT: Final = 10_000
 """How many final decisions of a partition are remembered, to drop repeats of their proposals, after a restart too."""
@@ -53,10 +52,12 @@ class Said:
     asked: Asked | None
 
     @classmethod
-    def of(cls, value: bytes | None, key: bytes | None) -> Said | None:
-        """Read a decision; None for what is none."""
+    def of(cls, value: bytes | None, key: bytes | None, trusted: KnownKeys | None) -> Said | None:
+        """Read a decision; None for what is none, or is of nobody who is trusted."""
         try:
             said = orjson.loads(value or b"")
+            if trusted is not None and check_document(said, trusted) is not None:
+                return None
             evidence, resume, asked = said["evidence"], said["resume"], said["asked"]
             found = cls(
                 key=ProposalKey(region_of(key), said["proposal_id"]),
@@ -111,13 +112,16 @@ class Start:
     answered_queries: frozenset[str]
 
 
-async def read_past(consumer: AIOKafkaConsumer, topics: Topics, partition: int, since_ms: int) -> Past:
+async def read_past(
+    consumer: AIOKafkaConsumer, topics: Topics, partition: int, since_ms: int, trusted: KnownKeys | None
+) -> Past:
     """Read back what a partition's former owners decided, at least until `since_ms`.
 
     `consumer` belongs to no group, reads what is committed, and is assigned anew. Messages that are no decision are
-    passed over.
+    passed over, and so is what nobody of `trusted` signed; of None: whatever stands there is taken, and it rests on the
+    broker's access control that only guards write there.
     """
-    past = Past(chain=await _chain(consumer, topics.records, partition))
+    past = Past(chain=await _chain(consumer, topics, partition, trusted))
     distance = 2 * ANSWERED_LIMIT
     tp = TopicPartition(topics.control, partition)
     while True:
@@ -125,7 +129,7 @@ async def read_past(consumer: AIOKafkaConsumer, topics: Topics, partition: int, 
         start = max(begin, end - distance)
         past.said = []
         async for message in read_to(consumer, {tp: end}, {tp: start}):
-            said = Said.of(message.value, message.key)
+            said = Said.of(message.value, message.key, trusted)
             if said is not None and (not past.said or said.sequence > past.said[-1].sequence):
                 past.said.append(said)
         if start == begin or _reaches(past.said, since_ms):
@@ -141,22 +145,40 @@ def _reaches(said: list[Said], since_ms: int) -> bool:
     return first.sequence <= last.resume.sequence and first.decided_at_ms < since_ms and finals >= ANSWERED_LIMIT
 
 
-async def _chain(consumer: AIOKafkaConsumer, topic: str, partition: int) -> Chain:
-    """The chain of records as far as it goes; its last message, before which there may be many ends of transactions."""
-    tp, distance = TopicPartition(topic, partition), _TAIL
+async def _chain(
+    consumer: AIOKafkaConsumer, topics: Topics, partition: int, trusted: KnownKeys | None
+) -> Chain:
+    """The chain as far as it goes: after the last record, or, where none is kept, after the last checkpoint."""
+
+    def of_checkpoint(payload: bytes) -> Chain:
+        checkpoint = Checkpoint.read(payload)
+        return Chain(checkpoint.partition, checkpoint.index + 1, checkpoint.head)
+
+    for topic, chain_of in ((topics.records, Chain.of), (topics.checkpoints, of_checkpoint)):
+        found = await _newest(consumer, TopicPartition(topic, partition), chain_of, trusted)
+        if found is not None and found.partition == partition:
+            return found
+    return Chain(partition)
+
+
+async def _newest(
+    consumer: AIOKafkaConsumer, tp: TopicPartition, chain_of: Callable[[bytes], Chain], trusted: KnownKeys | None
+) -> Chain | None:
+    """What the last envelope of a partition says; behind it there may be many ends of transactions."""
+    distance = _TAIL
     while True:
         begin, end = await _bounds(consumer, tp)
         start = max(begin, end - distance)
-        last: deque[Chain] = deque(maxlen=1)
+        last: Chain | None = None
         async for message in read_to(consumer, {tp: end}, {tp: start}):
             try:
-                last.append(Chain.of(open_envelope(message.value or b"").payload))
+                envelope = open_envelope(message.value or b"")
+                if trusted is None or envelope.verify(trusted) is None:
+                    last = chain_of(envelope.payload)
             except (EnvelopeError, ChainError):
                 continue
-        if last:
-            return last[0]
-        if start == begin:
-            return Chain(partition)
+        if last is not None or start == begin:
+            return last
         distance *= 8
 
 

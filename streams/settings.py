@@ -36,7 +36,8 @@ class GuardSettings(BaseModel):
     (the embedded broker has neither); `session_timeout_ms`: a worker not heard of for so long loses its partitions;
     `hold_ms`: how long a proposal without a deadline may wait for its final decision; `queue_limit`: proposals of one
     partition that may wait; `retry_budget_per_s`: requests a partition may send out; `signing_key`: PEM of the Ed25519
-    key that signs decisions; `unsigned`: sign none.
+    key that signs decisions; `unsigned`: sign none; `trusted_keys`: public keys of all guards of the prefix, past ones
+    too: decisions that none of them signed are not taken up (none: all that stand in the log are).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -62,6 +63,7 @@ class GuardSettings(BaseModel):
     queue_limit: Annotated[int, Field(ge=1, le=1_000_000)] = 2_000
     retry_budget_per_s: Annotated[float, Field(ge=0, le=10_000, allow_inf_nan=False)] = 5.0
     signing_key: Path | None = None
+    trusted_keys: tuple[Path, ...] = ()
     unsigned: bool = False
 
     @field_validator("prefix")

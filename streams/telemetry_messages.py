@@ -38,7 +38,8 @@ Value = Annotated[
     Field(union_mode="left_to_right"),
 ]
 QualityName = Literal["good", "suspect", "no_value", "incomplete"]
-OriginName = Literal["live", "memory", "operator"]
+OriginName = Literal["live", "memory"]
+"""An operator speaks on `answers`, where only operators may write; telemetry cannot speak for one."""
 
 
 class MeasurementMessage(BaseModel):

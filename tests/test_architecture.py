@@ -58,7 +58,7 @@ IMPURE = frozenset(
         "zoneinfo",
     }
 )
-PURE_THIRD_PARTY = frozenset({"networkx", "numpy", "orjson", "pydantic", "pydantic_core", "yaml"})
+PURE_THIRD_PARTY = frozenset({"cryptography", "networkx", "numpy", "orjson", "pydantic", "pydantic_core", "yaml"})
 IMPURE_CALLS = frozenset({"open", "print", "input", "eval", "exec", "compile", "breakpoint", "__import__"})
 CLOCK_READS = frozenset({"now", "utcnow", "today"})
 HEAVY = ("faust", "aiokafka", "rich", "networkx", "numpy", "confluent_kafka", "aiohttp")

@@ -221,6 +221,11 @@ class ControlBook:
         """Controls held."""
         return len(self._key_of)
 
+    @property
+    def watching(self) -> bool:
+        """Whether any control awaits an acknowledgement or an effect: `due` may then find some."""
+        return bool(self._watched)
+
     # Facts.
 
     def grant(self, control: AppliedControl) -> bool:

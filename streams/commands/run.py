@@ -15,11 +15,11 @@ from streams.broker import EmbeddedBroker
 from streams.guard import Guard
 from streams.guard_kafka import Unreachable
 from streams.kafka_config import kafka_security
-from streams.keys import KeyFault, ephemeral_key, signing_key
+from streams.keys import KeyFault, ephemeral_key, known_keys, signing_key
 from streams.lifecycle import ExitWatchdog, first_of, run_bounded, until_signal
 from streams.logs import log_to_stderr
 from streams.settings import GuardSettings, SettingsError, check_port, load_contracts
-from xapp.signing import Signer
+from xapp.signing import KnownKeys, Signer
 
 log = structlog.get_logger(__name__)
 
@@ -43,7 +43,8 @@ def run(bootstrap_servers: str | None, kafka_config: Path | None = None, **optio
             else:
                 security = kafka_security(kafka_config)
                 settings = GuardSettings.of(bootstrap_servers=bootstrap_servers, security=security, **options)
-            guard = Guard(settings, load_contracts(settings.contracts_dir), signer=_signer(settings))
+            contracts = load_contracts(settings.contracts_dir)
+            guard = Guard(settings, contracts, signer=_signer(settings), trusted=_trusted(settings))
             if settings.web_port is not None:
                 check_port(settings.web_host, settings.web_port)
         except (SettingsError, KeyFault, RuntimeError) as error:
@@ -103,6 +104,10 @@ def _signer(settings: GuardSettings) -> Signer | None:
         signer = ephemeral_key()
         log.warning("no signing key: one of this run's own is used, which ends with it", keyid=signer.keyid)
     return signer
+
+
+def _trusted(settings: GuardSettings) -> KnownKeys | None:
+    return known_keys(settings.trusted_keys) if settings.trusted_keys else None
 
 
 def _complain(error: BaseException, code: int) -> int:
