@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,14 +11,17 @@ from typing import Any
 import orjson
 import pytest
 
-from streams.chaos import world
+from streams.chaos import fuzz, world
 from streams.chaos.checker import LAWS, check_partition
-from streams.chaos.history import Fault, Message, Op, PartitionHistory, Status, read_record
+from streams.chaos.fuzz_check import Written, check_fuzzed, dead_places, models
+from streams.chaos.history import Fault, Message, Op, PartitionHistory, Status, read_object, read_record
 from streams.chaos.recovery import Times, quantile
 from streams.chaos.verdict import Findings, worst
+from streams.topics import partition_of
 
 T = 1_790_000_000_000
 REGION = "north"
+NOTHING = Written(set(), set(), set())
 CONTRACTS = world.contracts(lease_ms=300)
 
 
@@ -520,3 +524,67 @@ def test_quantiles_are_values_that_occurred() -> None:
     assert quantile([5, 1, 3, 2], 0.5) == 2
     assert quantile([5, 1, 3, 2], 1.0) == 5
     assert quantile([7], 0.0) == 7
+
+
+def put_at(topic: str, value: bytes | None, *, key: bytes | None = b"fuzz-0", written: Written = NOTHING) -> Findings:
+    partition = partition_of("fuzz-0", range(4))
+    messages = [Message(3, T, key, value)]
+    return check_fuzzed(topic, f"x.{topic}", partition, 4, messages, written, models())
+
+
+@pytest.mark.parametrize("topic", fuzz.READ)
+def test_a_fuzzed_message_without_a_trace_has_vanished(topic: str) -> None:
+    found = put_at(topic, b"\xff")
+    assert (found.counts["fuzzed"], found.counts["fuzz_vanished"]) == (1, 1)
+    assert found.verdict() == "broken"
+
+
+@pytest.mark.parametrize("topic", fuzz.READ)
+def test_a_fuzzed_message_that_a_dead_letter_names_has_not_vanished(topic: str) -> None:
+    letters = [
+        Message(0, T, None, orjson.dumps({"topic": f"x.{topic}", "partition": place, "offset": 1, "last_offset": 4}))
+        for place in range(4)
+    ]
+    found = put_at(topic, b"\xff", written=Written(dead_places(letters), set(), set()))
+    assert (found.counts["fuzz_dead_letters"], found.verdict()) == (1, "holds")
+
+
+def test_a_fuzzed_proposal_may_be_decided_and_a_question_answered_each_by_its_own_id() -> None:
+    written = Written(set(), {("fuzz-0", "p1")}, {"q1"})
+    for topic, key, ours in (("proposals", "proposal_id", "p1"), ("queries", "query_id", "q1")):
+        assert put_at(topic, orjson.dumps({key: ours}), written=written).counts.get("fuzz_vanished", 0) == 0
+        assert put_at(topic, orjson.dumps({key: "other"}), written=written).counts["fuzz_vanished"] == 1
+    assert put_at("proposals", b'{"proposal_id": "p1"}', key=b"fuzz-1", written=written).counts["fuzz_vanished"] == 1
+
+
+def test_what_a_reader_can_take_in_leaves_no_trace_but_not_under_a_key_of_another_partition() -> None:
+    status = world.status(world.AUX, True, T)
+    assert put_at("telemetry", status).counts["fuzz_taken_in"] == 1
+    for key in (None, b"", b"\xff", b"fuzz-1"):
+        assert put_at("telemetry", status, key=key).counts["fuzz_vanished"] == 1
+
+
+@pytest.mark.parametrize("topic", [*fuzz.READ, *fuzz.OWN])
+def test_the_same_seed_gives_the_same_fuzz(topic: str) -> None:
+    once, again, other = (list(fuzz.fuzz(topic, 300, seed, 8, T)) for seed in (1, 1, 2))
+    assert once == again != other
+    assert any(each.value is None for each in once)
+    assert any(each.partition is not None for each in once)
+
+
+@pytest.mark.parametrize("topic", fuzz.OWN)
+def test_no_foreign_writer_forges_a_whole_decision(topic: str) -> None:
+    for each in fuzz.fuzz(topic, 3000, 1, 8, T):
+        document = read_object(each.value)
+        assert document is None or not {"proposal_id", "sequence", "action"} <= document.keys()
+
+
+def test_the_regions_of_the_load_spread_evenly() -> None:
+    counts = Counter(partition_of(name, range(8)) for name in world.region_names(16, 8))
+    assert counts == dict.fromkeys(range(8), 2)
+
+
+def test_the_load_can_be_sent_again_with_the_same_bytes_and_has_all_kinds() -> None:
+    assert world.proposal("p", 5, 1, T) == world.proposal("p", 5, 1, T)
+    assert {world.kind_of(n, 1) for n in range(1000)} == set(world.KINDS)
+    assert sum(world.KINDS.values()) == 100
