@@ -143,7 +143,7 @@ class TransactionalPublisher:
                 if exception.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
                     raise TooLarge(message) from exception
                 raise
-        left = producer.flush(max(0.0, ends_at - time.monotonic())) if messages else 0
+        left = _flush(producer, max(0.0, ends_at - time.monotonic())) if messages else 0
         for index, error in failed:
             if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
                 raise TooLarge(messages[index])
@@ -173,6 +173,20 @@ def _while_retriable(call: Callable[[float], Any], bound_s: float) -> None:
             time.sleep(0.02)
         else:
             return
+
+
+def _flush(producer: Producer, bound_s: float) -> int:
+    """Wait for acknowledgements; gives how many are still out.
+
+    Once fenced, librdkafka's binding runs the delivery reports with its error raised already, and Python then says
+    SystemError: the real error is its cause.
+    """
+    try:
+        return int(producer.flush(bound_s))
+    except SystemError as error:
+        if isinstance(error.__cause__, KafkaException):
+            raise error.__cause__ from error
+        raise
 
 
 def _is_late(message: Outgoing, appended_ms: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import given
@@ -47,7 +48,7 @@ def test_a_source_is_asked_as_often_as_it_allows_and_no_more(left: int, after_ms
         assert asks.terms(states, t)[SOURCE].retries_left == left - len(times) + 1  # it may still answer
         t = asked.until_ms + 1
     assert len(times) == left
-    for number, (before, after) in enumerate(zip(times, times[1:], strict=False)):
+    for number, (before, after) in enumerate(pairwise(times)):
         wait = after_ms << number
         assert after - before > max(wait, spacing_ms)
         assert after - before <= max(wait + wait // 4, spacing_ms) + ANSWER_MS + 1

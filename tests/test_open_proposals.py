@@ -1,4 +1,4 @@
-"""Laws of what waits: nearest deadline first, nobody starves, nobody is lost, the first open offset never runs ahead."""
+"""Laws of what waits: nearest deadline first, nobody starves or is lost, the first open offset never runs ahead."""
 
 from __future__ import annotations
 

@@ -45,11 +45,6 @@ def test_librdkafka_may_tell_it_by_a_system_error_where_messages_were_under_way(
         former.commit_transaction(WAIT_S)
 
 
-@pytest.mark.xfail(
-    raises=SystemError,
-    strict=True,
-    reason="TransactionalPublisher takes librdkafka's SystemError for no KafkaException",
-)
 async def test_a_publisher_whose_place_was_taken_is_told_so_at_its_first_attempt(kafka: RealKafka) -> None:
     topic = kafka.create_topic("control", message_timestamp_type="LogAppendTime")
     former, latter = publisher(kafka), publisher(kafka)
