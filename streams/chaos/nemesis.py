@@ -54,10 +54,12 @@ def pause_worker(rig: Rig, chance: random.Random) -> None:
     time.sleep(rig.plan.session_timeout_ms / 1000 + _OVER_S)
     victim.resume()
     rig.note(Fault("worker paused", victim.name, at_ms, now_ms()))
-    if victim in rig.workers.running:
-        rig.workers.lose(victim)
+    if victim not in rig.workers.running:
+        return  # it ended by itself, and another was started
+    at_ms = now_ms()
+    rig.workers.lose(victim)
     rig.workers.start()
-    rig.note(Fault("zombie killed", victim.name, now_ms(), now_ms()))
+    rig.note(Fault("zombie killed", victim.name, at_ms, now_ms()))
 
 
 def kill_all_workers(rig: Rig, dead_s: float, surge: float) -> None:

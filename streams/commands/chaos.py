@@ -18,9 +18,9 @@ def chaos(campaign: Campaign, out: Path) -> int:
         out.touch()
         with KafkaCluster(campaign.brokers) as cluster:
             document = figures(campaign, run_campaign(campaign, cluster))
+            out.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
+            show(document)
     except (KafkaUnavailable, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    out.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
-    show(document)
     return 0 if document["verdict"] == "holds" else 1
