@@ -16,7 +16,7 @@ README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
 LINES = [line.split("#")[0].strip() for block in BLOCKS for line in block.splitlines()]
 # What needs a broker, a recording of one, or the whole suite is run by the tests of those parts
-PARTS = ("run", "record --boot", "replay", "verify")
+PARTS = ("run", "record --boot", "replay", "verify", "answer")
 ELSEWHERE = ("make", ". .venv", "python docs", *(f"wirelessops {part}" for part in PARTS))
 COMMANDS = [line for line in LINES if line and not line.startswith(ELSEWHERE)]
 
@@ -25,7 +25,7 @@ COMMANDS = [line for line in LINES if line and not line.startswith(ELSEWHERE)]
 def test_each_command_of_the_readme_runs(line: str, tmp_path: Path) -> None:
     given = b""
     for part in line.split("|"):
-        words = [word.replace("schemas/", str(tmp_path)) for word in shlex.split(part)]
+        words = [re.sub(r"schemas/|(?=guard\.pem)", f"{tmp_path}/", word) for word in shlex.split(part)]
         assert words[0] == "wirelessops"
         command = [sys.executable, "-c", "from streams.cli import main; main()", *words[1:]]
         result = subprocess.run(command, input=given, capture_output=True, cwd=ROOT, timeout=60, check=False)
