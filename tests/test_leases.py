@@ -12,6 +12,7 @@ from episodes import CONTRACT, T, clean, codes, decide, decide_bytes, observatio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from xapp.authorization import decision_json
 from xapp.contract_loading import load_contract
 from xapp.engine import assure
 from xapp.episode import EpisodeError, episode_json, parse_episode
@@ -127,6 +128,21 @@ def test_repetitions_do_not_drift_away_from_what_they_repeat() -> None:
     assert third.merged_with == "p-0"
 
 
+def test_what_was_refused_bounds_no_repetition() -> None:
+    drifted = control("p-1", 9.905, 400, merged_with="p-0")
+    assert decide(episode(over(value=9.8, outcome="refused", applied_at_ms=None), drifted))["action"] == "APPLY"
+
+
+def test_a_mapping_is_repeated_only_with_the_same_members() -> None:
+    found = episode(control(value={"a": 10, "b": 10}), bandwidth={"subject": "ue:{ue}"})
+    del found["contract"]["fields"]["bandwidth"]["expr"], found["contract"]["fields"]["rate"]
+    found["contract"]["constraints"] = []
+    for members, action in ((["a", "b"], "APPLY"), (["a"], "HOLD"), (["a", "b", "c"], "HOLD")):
+        found["proposal"]["bindings"] = {"ue": members}
+        found["proposal"]["plan"] = {"bandwidth": {"value": dict.fromkeys(members, 10), "unit": "MHz"}}
+        assert decide(found)["action"] == action, members
+
+
 def test_one_value_about_another_subject_is_no_repetition() -> None:
     found = episode(control(bindings={"ue": "7"}), bandwidth={"subject": "ue:{ue}"})
     found["proposal"]["bindings"] = {"ue": "8"}
@@ -172,6 +188,16 @@ def test_an_apply_grants_a_lease_and_its_authority_ends_with_it() -> None:
     )  # fmt: skip
     assert decision.valid_until_ms == T + 300
     assert read_control(orjson.loads(orjson.dumps(decision.lease))) == decision.lease
+
+
+def test_a_lease_that_no_decision_grants_is_found() -> None:
+    decision = assured(episode())
+    document = orjson.loads(decision_json(decision, extra={"lease": decision.lease}))
+    assert verify(document) == []
+    document["lease"]["lease_until_ms"] += 1
+    assert [line[:5] for line in verify(document)] == ["lease"]
+    refused = orjson.loads(decision_json(assured(clean()), extra={"lease": None}))
+    assert verify(refused) == []
 
 
 def test_without_control_there_is_no_lease_and_a_refusal_grants_none() -> None:
@@ -292,6 +318,14 @@ def test_repetitions_and_refusals_are_no_changes_unless_what_they_repeat_was_ref
 def test_what_merges_is_no_change_itself() -> None:
     leased = {**changes(1000)[0], "lease_until_ms": T + 100}
     assert decide(episode(*changes(40_000), leased, clause={**BUDGET, "lease_ms": 1}))["action"] == "APPLY"
+
+
+def test_what_merges_takes_no_step() -> None:
+    leased = {**changes(1000, value=10.0, outcome="unacknowledged", applied_at_ms=None)[0], "lease_until_ms": T}
+    assert decide(episode(*changes(9000, value=5.0), leased, clause=STEP))["action"] == "APPLY"
+    assert (
+        decide(episode(*changes(9000, value=5.0), {**leased, "lease_until_ms": None}, clause=STEP))["action"] != "APPLY"
+    )
 
 
 STEP = {"budget": {"max_step": {"bandwidth": 3}}}

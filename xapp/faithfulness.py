@@ -14,7 +14,7 @@ from xapp.authorization import decision_json, digest
 from xapp.engine import assure
 from xapp.episode import EpisodeError, episode_from
 
-# what the control topic adds to a decision (section 6): true of its delivery, not of the evidence
+# what the control topic adds to a decision (section 6): true of its delivery, not of the evidence (but for the lease)
 ENVELOPE: Final = frozenset(
     {
         "attempt", "final", "sequence", "guard", "region", "decided_at_ms", "proposal_digest", "proposal_offset",
@@ -31,13 +31,17 @@ def verify(document: Any) -> list[str]:
     if not isinstance(record, Mapping) or "episode" not in record:
         return ["record: holds no episode, so nothing can be replayed from it"]
     try:
-        again = orjson.loads(decision_json(assure(episode_from(record["episode"], {}, recorded=True))))
+        made = assure(episode_from(record["episode"], {}, recorded=True))
     except EpisodeError as error:
         return [f"record.episode{error.path[1:]}: {error.reason}"]
+    again = orjson.loads(decision_json(made))
     claims = {key: value for key, value in document.items() if key not in ENVELOPE | {"record"}}
     truth = {key: value for key, value in again.items() if key != "record"}
     failing = _differing("", claims, truth)
     failing += _differing("record.", {k: v for k, v in record.items() if k != "digest"}, again["record"], {"digest"})
+    if "lease" in document:  # it follows from the decision, wherever it was delivered
+        granted = orjson.loads(orjson.dumps(made.lease))
+        failing += _differing("", {"lease": document["lease"]}, {"lease": granted})
     body = {key: value for key, value in record.items() if key != "digest"}
     if record.get("digest") != digest(orjson.dumps(body)):
         failing.append("record.digest: is not that of the record")
