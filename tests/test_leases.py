@@ -245,6 +245,7 @@ def test_an_ancestor_from_before_the_control_counts_and_a_newer_secondary_stands
     found["observations"][0]["parents"] = ["raw"]
     assert codes(decide(found), blocking=True) == ["causally_stale"]
     found["observations"].append(observation("e", "cqi", 10, "e2", 120))
+    found["observations"][-2] |= {"name": "sample", "subject": "cell:1"}  # and so does one of no field
     decision = decide(found)
     assert (decision["action"], decision["used"]["cqi"]) == ("APPLY", ["e"])
     assert "causally_stale" in codes(decision, blocking=False)
@@ -417,6 +418,15 @@ def test_an_expected_plan_value_is_compared_with_the_value_last_applied(
     assert (decision["action"], codes(decision)) == (("APPLY", []) if holds else ("ABSTAIN", ["precondition"]))
 
 
+def test_an_expected_name_that_may_mean_two_fields_is_unknown() -> None:
+    found = episode(
+        *changes(9000, value=60.0), clause={}, bandwidth={"aliases": ["width"]}, capacity={"aliases": ["width"]}
+    )
+    found["proposal"]["expected"] = {"width": {"value": 60, "unit": "MHz"}}
+    assert codes(decide(found)) == ["precondition"]
+    assert "may mean capacity or bandwidth" in detail(decide(found), "precondition")
+
+
 # The record, and bytes.
 
 
@@ -561,6 +571,23 @@ def test_a_lease_repeated_to_the_letter_is_given_once_with_what_it_repeats() -> 
     assert ids(book.controls_for(KEY, None, T + 50)) == ["0", "49"]
 
 
+def test_the_book_gives_each_distinct_lease_the_last_change_and_what_is_repeated() -> None:
+    book = ControlBook()
+    book.grant(applied("root", at=T - 900, value=10.0))
+    book.grant(applied("change", at=T - 800, value=10.0))
+    book.grant(applied("one", at=T - 700, value=9.99, lease_until_ms=T + 10, merged_with="p-root"))
+    book.grant(applied("last", at=T - 600, value=10.01, lease_until_ms=T + 10, merged_with="p-root"))
+    assert ids(book.controls_for(KEY, None, T)) == ["root", "change", "one", "last"]
+    assert ids(book.controls_for(KEY, None, T + 11)) == ["root", "change", "last"]
+
+
+def test_a_lease_beside_one_that_named_the_key_does_not_couple() -> None:
+    book = ControlBook()
+    book.grant(applied("1", "tilt", T - 900, coupled=(KEY,), lease_until_ms=T - 1))
+    book.grant(applied("2", "tilt", T - 100, lease_until_ms=T + 10))
+    assert book.controls_for(KEY, resolution(), T) == ()
+
+
 def test_outcomes_are_heard_in_any_order_and_repeated() -> None:
     reports = [("applied", T + 5), ("applied", T + 7), ("refused", T + 1), ("no_effect", T + 9), ("unacknowledged", T)]
     results = set()
@@ -604,7 +631,7 @@ def test_what_is_due() -> None:
 
 
 def test_memory_is_bounded_and_keeps_the_value_last_applied() -> None:
-    book = ControlBook(history_ms=1000, key_limit=20)
+    book = ControlBook(history_ms=1000, answer_ms=0, key_limit=20)
     for i in range(500):
         book.grant(applied(str(i), at=T + 10 * i))
         book.outcome(f"d-{i}", "applied", T + 10 * i)
@@ -614,14 +641,42 @@ def test_memory_is_bounded_and_keeps_the_value_last_applied() -> None:
     assert len({c.control_key for c in book.controls()}) <= 22
     assert ids(book.controls_for("key-499", None, T + 10**6)) == ["k499"]
     assert len(book._coupled["z"]) <= 22
-    held = ControlBook(history_ms=0, key_limit=1)
+    held = ControlBook(history_ms=0, answer_ms=0, key_limit=1)
     for i in range(30):
         held.grant(applied(str(i), f"k{i}", T + i, lease_until_ms=T + 10_000))
     assert len(held) == 30  # a lease is never forgotten
 
 
+def test_a_superseded_control_is_kept_as_long_as_the_network_may_still_answer() -> None:
+    for history, kept in ((0, ["a", "b"]), (60_001, ["a", "b"])):
+        book = ControlBook(history_ms=history)
+        book.grant(applied("a", at=T - 59_999, value=3.0))
+        book.grant(applied("b"))
+        assert ids(book.controls()) == kept
+        book.grant(applied("c", at=T + 60_000))
+        book.expire(T + 60_001)
+        assert "c" in ids(book.controls())
+    with pytest.raises(ValueError, match="negative"):
+        ControlBook(history_ms=-1)
+
+
+def test_what_is_watched_is_not_forgotten() -> None:
+    book = ControlBook(history_ms=0, answer_ms=0)
+    book.grant(applied("a", ack_until_ms=T + 100))
+    book.grant(applied("b", at=T + 1, effect_within_ms=100))
+    book.outcome("d-b", "applied", T + 3)
+    book.grant(applied("c", at=T + 2))  # by a clock that is a little behind
+    book.outcome("d-c", "applied", T + 4)
+    book.expire(T + 100)
+    assert ids(book.controls()) == ["a", "b", "c"]
+    book.expire(T + 103)
+    assert ids(book.controls()) == ["b", "c"]
+    book.expire(T + 104)
+    assert ids(book.controls()) == ["c"]
+
+
 def test_what_was_granted_lately_may_be_refused_yet_so_the_value_before_it_is_kept() -> None:
-    book = ControlBook(history_ms=1000)
+    book = ControlBook(history_ms=1000, answer_ms=0)
     book.grant(applied("old", at=T - 9000, value=3.0))
     book.grant(applied("new", value=5.0))
     assert ids(book.controls_for(KEY, None, T + 1)) == ["new"]
@@ -630,7 +685,7 @@ def test_what_was_granted_lately_may_be_refused_yet_so_the_value_before_it_is_ke
 
 
 def test_each_element_keeps_the_control_that_set_it_last() -> None:
-    book = ControlBook(history_ms=10)
+    book = ControlBook(history_ms=10, answer_ms=0)
     one = AppliedControl(KEY, "d-1", "p-1", {"b": {"value": {"x": 1, "y": 2}, "unit": "1"}}, T - 500)
     two = AppliedControl(KEY, "d-2", "p-2", {"b": {"value": {"x": 3}, "unit": "1"}}, T - 400)
     three = AppliedControl(KEY, "d-3", "p-3", {"c": {"value": 3, "unit": "1"}}, T - 300)
@@ -666,7 +721,7 @@ def _state(book: ControlBook) -> Any:
 @settings(max_examples=150, deadline=None)
 @given(_STEPS, _STEPS)
 def test_a_restored_book_is_the_book_before(before: list[Any], after: list[Any]) -> None:
-    book = ControlBook(history_ms=100, key_limit=2)
+    book = ControlBook(history_ms=100, answer_ms=0, key_limit=2)
     _play(book, before, 0)
     mark, state = book.snapshot(), _state(book)
     _play(book, after, 1000)
@@ -674,7 +729,7 @@ def test_a_restored_book_is_the_book_before(before: list[Any], after: list[Any])
     book.restore(mark)
     assert _state(book) == state
     _play(book, after, 1000)
-    again = ControlBook(history_ms=100, key_limit=2)
+    again = ControlBook(history_ms=100, answer_ms=0, key_limit=2)
     _play(again, before, 0)
     _play(again, after, 1000)
     assert _state(book) == _state(again)
@@ -692,7 +747,10 @@ def test_only_the_latest_mark_can_be_restored() -> None:
 @given(_STEPS)
 def test_the_book_forgets_nothing_that_a_decision_depends_on(steps: list[Any]) -> None:
     """A book that forgets gives what one that never does gives."""
-    small, large = ControlBook(history_ms=100, key_limit=1000), ControlBook(history_ms=10**9, key_limit=1000)
+    small, large = (
+        ControlBook(history_ms=100, answer_ms=0, key_limit=1000),
+        ControlBook(history_ms=10**9, key_limit=1000),
+    )
     for book in (small, large):
         _play(book, steps, 0)
         if book is small:

@@ -66,6 +66,8 @@ def test_an_answer_settles_a_missing_unit_an_ambiguous_name_and_an_old_event() -
     shared["contract"]["fields"]["cqi"]["aliases"] = ["load"]
     shared["observations"] = [observation("x", "load", 5, "e2"), *shared["observations"][2:]]
     assert outcome(shared) == ("ESCALATE", ["ambiguous_schema", "ambiguous_schema"])
+    by_that_name = [answer("a1", 10, "x", name="load")]
+    assert outcome({**shared, "observations": [*shared["observations"], *by_that_name]})[0] == "ESCALATE"
     shared["observations"] += [answer("a1", 10, "x"), answer("a2", 5, "x", name="users")]
     assert outcome(shared) == ("APPLY", [])
     order = clean()
@@ -104,7 +106,9 @@ def test_everything_else_is_checked_again(aged: str) -> None:
     "change",
     [
         {"quality": "suspect"}, {"value": None}, {"value": "9"}, {"value": 16}, {"unit": "MHz"}, {"unit": "furlong"},
-        {"event_time_ms": T - 1001}, {"event_time_ms": T + 101, "ingest_time_ms": T}, {"ingest_time_ms": T + 1},
+        {"event_time_ms": T - 1001},
+        {"event_time_ms": T, "ingest_time_ms": T - 101}, {"event_time_ms": T + 101, "ingest_time_ms": T},
+        {"ingest_time_ms": T + 1},
         {"source": "rt"}, {"source": "core"}, {"subject": "ue:1"}, {"name": "users"}, {"parents": ["o1", "e1", "gone"]},
         {"origin": "live"}, {"origin": "memory"},
     ],
@@ -125,7 +129,10 @@ def test_an_answer_from_before_the_last_control_settles_nothing() -> None:
     ]
     assert outcome(episode)[0] == "APPLY"
     episode["controls"][0]["applied_at_ms"] = T - 49
-    assert outcome(episode)[0] == "HOLD"
+    for o in episode["observations"]:
+        if o["id"] in ("o1", "e1"):
+            o["event_time_ms"] = T - 20
+    assert outcome(episode) == ("ESCALATE", ["conflict"])
 
 
 def test_the_unit_and_the_name_of_an_answer_are_repaired_like_any_other() -> None:
@@ -148,6 +155,10 @@ def test_an_operator_can_take_an_answer_back() -> None:
     said = answer("a1", 9, *both, age_ms=60)
     assert decide(conflicting(said, answer("a2", None, *both, quality="no_value")))["action"] == "ESCALATE"
     assert decide(conflicting(said, answer("a2", None, by="operator:bob")))["action"] == "APPLY"
+    both_at_once = [said, {**answer("a2", None, *both, age_ms=60)}]
+    assert decide(conflicting(*both_at_once))["action"] == "ESCALATE"
+    ahead = answer("a2", 9, *both, age_ms=-101, ingest_time_ms=T)
+    assert decide(conflicting(said, ahead))["used"]["cqi"] == ["a1"]
     correction = answer("a2", 8, *both, age_ms=60)
     correction["ingest_time_ms"] += 1
     assert decide(conflicting(said, correction))["used"]["cqi"] == ["a2"]

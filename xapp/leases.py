@@ -199,14 +199,15 @@ class Due(NamedTuple):
 class ControlBook:
     """The controls of one region: what is leased, what was last applied, what is watched.
 
-    `history_ms`: how long a change is remembered, at least the longest budget window of any contract; `key_limit`: how
-    many idle keys keep what was last applied to them (those granted longest ago go first, a tenth at a time).
+    `history_ms`: how long a change is remembered, at least the longest budget window of any contract; `answer_ms`: and
+    at least as long as the network may take to say what became of it; `key_limit`: how many idle keys keep what was
+    last applied to them (those granted longest ago go first, a tenth at a time).
     """
 
-    def __init__(self, *, history_ms: int = 3_600_000, key_limit: int = 10_000) -> None:
-        if history_ms < 0 or key_limit < 1:
-            raise ValueError("history_ms must not be negative, key_limit must be at least 1")
-        self.history_ms = history_ms
+    def __init__(self, *, history_ms: int = 3_600_000, answer_ms: int = 60_000, key_limit: int = 10_000) -> None:
+        if min(history_ms, answer_ms) < 0 or key_limit < 1:
+            raise ValueError("history_ms and answer_ms must not be negative, key_limit must be at least 1")
+        self.history_ms = max(history_ms, answer_ms)
         self.key_limit = key_limit
         self._keys: dict[str, tuple[AppliedControl, ...]] = {}  # as granted
         self._key_of: dict[str, str] = {}  # decision id → control key
@@ -240,7 +241,7 @@ class ControlBook:
             if key not in self._coupled.get(other, ()):
                 self._set(self._coupled, other, (*self._coupled.get(other, ()), key))
         self._watch(control)
-        self._forget(key, control.granted_at_ms)
+        self._forget(key, control.granted_at_ms, control.decision_id)
         if len(self._key_of) > self._expire_at or len(self._keys) > self.key_limit + self.key_limit // 10:
             self.expire(control.granted_at_ms)
         return True
@@ -371,13 +372,14 @@ class ControlBook:
         watched = control.outcome == "applied" and (control.effect_until_ms or 0) >= t_ms
         return watched or lease_active(control, t_ms) or pending(control, t_ms)
 
-    def _forget(self, key: str, t_ms: int) -> None:
-        """Let go of controls of one key that no decision from t on can depend on."""
+    def _forget(self, key: str, t_ms: int, newest: str = "") -> None:
+        """Let go of controls of one key that no decision from t on can depend on; `newest` has just been granted."""
         held = self._keys[key]
         if len(held) < 2:
             return
         horizon = t_ms - self.history_ms
         needed = _needed(held, t_ms, horizon, forgetting=True)
+        needed[newest] = None
         kept = tuple(c for c in held if c.decision_id in needed or self._binding(c, t_ms, horizon))
         if len(kept) < len(held):
             self._keep(key, kept)
