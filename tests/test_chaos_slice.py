@@ -47,7 +47,7 @@ def test_every_law_holds_over_killed_and_paused_workers_and_a_killed_broker(show
 
 
 def test_every_fault_was_recovered_from(shown: Slice) -> None:
-    kinds = {"worker killed", "worker paused", "broker killed", "all workers killed"}
+    kinds = {"worker killed", "worker paused", "broker killed", "all workers replaced"}
     assert kinds <= {kind for kind, _ in shown.result.recoveries}
 
 

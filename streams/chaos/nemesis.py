@@ -63,7 +63,7 @@ def pause_worker(rig: Rig, chance: random.Random) -> None:
 
 
 def kill_all_workers(rig: Rig, dead_s: float, surge: float) -> None:
-    """SIGKILL all workers, let proposals pile up at a higher rate, and start as many."""
+    """SIGKILL all workers, let proposals pile up at a higher rate for a while (none: start at once), start as many."""
     names = [worker.name for worker in rig.workers.running]
     rate = rig.load.rate
     at_ms = now_ms()
@@ -74,7 +74,7 @@ def kill_all_workers(rig: Rig, dead_s: float, surge: float) -> None:
     rig.load.rate = rate
     for _ in names:
         rig.workers.start()
-    rig.note(Fault("all workers killed", ",".join(names), at_ms, now_ms()))
+    rig.note(Fault("all workers killed" if dead_s else "all workers replaced", ",".join(names), at_ms, now_ms()))
 
 
 def rescale(rig: Rig, workers: int) -> None:
