@@ -295,6 +295,10 @@ def test_the_store_keeps_answers_apart_from_what_sources_sent() -> None:
         put(f"a-{by}", by, 3.0, T - 50, origin="operator", parents=("r#0", "old#0"))
     found = {o.id for o in store.episode_observations(resolution, T)}
     assert {"r#0", f"a-{source}#0", "a-operator:alice#0", "old#0"} <= found
+    for at, origin in ((T - 100, "live"), (T - 50, "operator")):
+        strange = Measurement("mystery", 1, None, None, origin=origin)
+        store.append(Report(f"m{at}", resolution.by_field["capacity"][0].sources[0], at, (strange,)), at)
+    assert f"m{T - 100}#0" in {o.id for o in store.episode_observations(resolution, T)}
     denial = Measurement("operator_verdict", "deny", None, "proposal:p-7", origin="operator")
     store.append(Report("deny", "operator:alice", T, (denial,)), T)
     store.append(Report("allow", "operator:alice", T + 1, (replace(denial, value="allow"),)), T)

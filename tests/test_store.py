@@ -175,6 +175,10 @@ def test_an_id_of_another_source_is_never_taken_away() -> None:
     assert [o.id for o in store.history(None, "cqi", "other")] == ["other/core/own"]
     store.append(report("core/own", cqi(1), source="a"), T)
     assert store.find("core/own#0") is not None
+    store.append(report("x4", cqi(1, id="z/x5#0"), event=5), T + 5)
+    store.append(report("x5", cqi(1), source="y"), T)
+    with pytest.raises(Contradiction, match="those of other sources"):
+        store.append(report("x5", cqi(1), source="z"), T)
     alone = EvidenceStore()
     alone.append(report("r", cqi(4), source="e2"), T)
     assert alone.find("r#0") is not None
@@ -185,11 +189,11 @@ def test_a_source_that_cites_an_id_means_its_own() -> None:
     store.append(report("r", cqi(1, subject="ue:7"), source="stranger"), T - 20)
     store.append(report("r", cqi(2, subject="ue:7"), event=-10), T - 10)
     store.append(report("child", cqi(2, subject="ue:7", parents=("r#0",))), T)
+    assert {"child#0", "rt/r#0"} <= {o.id for o in store.episode_observations(CONTRACT.resolve(ONE), T)}
     store.append(report("fused", cqi(2, subject="ue:7", parents=("r#0", "rt/r#0")), source="e2"), T)
+    store.append(report("odd", cqi(3, subject="ue:8", id="e2/r#0"), source="stranger"), T)
     assert [o.parents for o in store.history("ue:7", "cqi", "rt")] == [(), ("rt/r#0",)]
     assert [o.parents for o in store.history("ue:7", "cqi", "e2")] == [("r#0", "rt/r#0")]
-    chosen = {o.id for o in store.episode_observations(CONTRACT.resolve(ONE), T)}
-    assert {"child#0", "rt/r#0"} <= chosen
 
 
 def test_a_source_whose_clock_is_wrong_touches_nobody_else() -> None:
@@ -203,6 +207,8 @@ def test_a_source_whose_clock_is_wrong_touches_nobody_else() -> None:
     for n in range(3):  # and it recovers itself
         store.append(report(f"e{n}", cqi(n), source="e2", event=n), T + n)
     assert [v for v in values(store, source="e2") if v != 9] == [0, 1, 2]
+    store.append(report("e3", cqi(3), source="e2", event=1000), T + 1000)
+    assert [v for v in values(store, source="e2") if v != 9] == [3]
 
 
 def test_a_source_that_falls_quiet_keeps_only_what_is_newest() -> None:
@@ -217,6 +223,15 @@ def test_a_source_that_falls_quiet_keeps_only_what_is_newest() -> None:
     assert store.find("r0#0") is None
     store.append(report("r9", cqi(9), event=9), T + 9)
     assert values(store) == [9]
+    for n in range(10, 22):
+        store.append(report(f"e{n}", cqi(n), source="e2", event=n), T + n)
+        if n < 15:
+            store.append(report(f"r{n}", cqi(n), event=n), T + n)
+    assert values(store, source="e2") == [*range(22)]  # it was heard all the time
+    assert values(store) == [9, 10, 11, 12, 13, 14]
+    for n in range(22, 26):
+        store.append(report(f"e{n}", cqi(n), source="e2", event=n), T + n)
+    assert values(store) == [14]
 
 
 def test_an_id_is_free_again_when_its_observation_is_forgotten() -> None:
