@@ -244,6 +244,8 @@ class Guard:
                 self.counters.fenced += 1
                 log.warning("partition lost to another worker", partition=partition, why=str(error))
                 await ownership.settled(version, self.settings.session_timeout_ms / 1000)
+                while ownership.version == version and not await ownership.confirmed(partition):
+                    await ownership.settled(version, _AGAIN_S)
             except (PublishError, KafkaError, OSError, TimeoutError) as error:
                 self.counters.reopened += 1
                 log.warning("partition taken up again", partition=partition, why=str(error) or type(error).__name__)

@@ -10,6 +10,7 @@ import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Final
 
 import orjson
@@ -54,6 +55,10 @@ _INTERIM_LIMIT: Final = 32
 _BREATHE: Final = 64
 """Messages taken in between two turns of the event loop, so that a backlog does not silence the web."""
 _INBOX_BYTES: Final = 64_000_000
+_INBOX_MESSAGES: Final = 50_000
+_LETTERS_AT_ONCE: Final = 500
+_TRIES: Final = 5
+_STEP_BACK_MS: Final = 1_000
 _IDLE_S: Final = 0.5
 _WATCH_MS: Final = 50
 _CHECKPOINT_RECORDS: Final = 1_000
@@ -120,6 +125,7 @@ class Desk:
         self._told: set[tuple[str, str]] = set()
         self._watch_at_ms = 0
         self._watching = False
+        self._last_ms = 0
         self._decide_from: int | None = None
         self._next = dict(start.positions)
         self._warm_at = start.warm_at
@@ -149,8 +155,12 @@ class Desk:
     @property
     def crowded(self) -> bool:
         """Whether no more proposals should be read for now."""
-        limit = self._settings.queue_limit
-        return self._open.ready + len(self._inbox) > limit or self._inbox_bytes > _INBOX_BYTES
+        return self._open.ready + len(self._inbox) > self._settings.queue_limit
+
+    @property
+    def full(self) -> bool:
+        """Whether nothing more should be read for now."""
+        return self._inbox_bytes > _INBOX_BYTES or len(self._inbox) > _INBOX_MESSAGES
 
     @property
     def open(self) -> int:
@@ -211,7 +221,7 @@ class Desk:
     async def _turn(self) -> bool:
         """Gives whether there may be more to do at once."""
         await self._take_in()
-        now_ms = self._clock()
+        now_ms = self._now()
         self._open.wake_due(now_ms)
         self._watch(now_ms)
         taken = []
@@ -221,6 +231,16 @@ class Desk:
         if taken or self._extra or self._wants_checkpoint(now_ms):
             await self._publish(taken)
         return bool(self._inbox) or (bool(taken) and self._open.ready > 0)
+
+    def _now(self) -> int:
+        """The clock. Where it was set back, what waits for a time of its own waits as much longer only as it should."""
+        now_ms = self._clock()
+        if now_ms < self._last_ms - _STEP_BACK_MS:
+            log.warning("the clock was set back", by_ms=self._last_ms - now_ms)
+            self._open.set_back(self._last_ms - now_ms)
+            self._watch_at_ms = 0
+        self._last_ms = now_ms
+        return now_ms
 
     async def _rest(self) -> None:
         wake_ms = self._open.next_wake_ms()
@@ -251,11 +271,13 @@ class Desk:
 
     async def _take_in(self) -> None:
         """What has been read by now; what comes meanwhile is for the next turn: a flood keeps nothing waiting."""
-        for count in range(1, len(self._inbox) + 1):
+        for number in range(1, len(self._inbox) + 1):
             message = self._inbox.popleft()
             self._inbox_bytes -= len(message.value or b"")
             self._take(message)
-            if count % _BREATHE == 0:
+            if len(self._extra) >= _LETTERS_AT_ONCE:
+                return
+            if number % _BREATHE == 0:
                 await asyncio.sleep(0)
 
     def _take(self, message: Any) -> None:
@@ -416,13 +438,15 @@ class Desk:
     async def _publish(self, taken: Sequence[OpenProposal]) -> None:
         """Decide and publish a batch, with all that is to be written besides, until it stands as a whole."""
         unrecorded: set[int] = set()
-        while True:
+        for tries in count(1):
             before = self._snapshot(taken)
             chain_before, sequence_before = self._chain, self._sequence
             made: list[_Made] = []
             records: list[Outgoing] = []
             for proposal in taken:
-                one, record = self._make(proposal, too_large=proposal.message.offset in unrecorded)
+                one, record = self._make(
+                    proposal, too_large=proposal.message.offset in unrecorded, may_apply=tries <= _TRIES
+                )
                 made.append(one)
                 records += record
             extra = [*self._extra, *self._checkpoints()]
@@ -430,6 +454,8 @@ class Desk:
                 await self._publisher.publish(records, [*(m for one in made for m in one.messages), *extra])
             except Late:
                 self._counters.redecided += sum(one.published for one in made)
+                if tries == _TRIES:
+                    log.error("APPLYs come too late: is the clock of the broker ahead of this one?")
                 if not self._publisher.atomic:
                     chain_before = self._chain
             except TooLarge as error:
@@ -447,8 +473,10 @@ class Desk:
         states = {self._state(proposal.region) for proposal in taken}
         return {state: (state.controls.snapshot(), state.asks.snapshot()) for state in states}
 
-    def _make(self, proposal: OpenProposal, *, too_large: bool) -> tuple[_Made, list[Outgoing]]:
-        """Decide one proposal; its messages, and its record."""
+    def _make(
+        self, proposal: OpenProposal, *, too_large: bool, may_apply: bool = True
+    ) -> tuple[_Made, list[Outgoing]]:
+        """Decide one proposal; its messages, and its record. An APPLY that may not be is held back for a while."""
         state, t_ms = self._state(proposal.region), self._clock()
         decision = state.decide(proposal.document, t_ms)
         asked = None
@@ -460,6 +488,8 @@ class Desk:
         codes = frozenset(v.code for v in decision.violations if v.blocking)
         said = (decision.action, codes)
         news = said != proposal.said and proposal.attempt < _INTERIM_LIMIT
+        if decision.action == "APPLY" and not may_apply:
+            return _Made(proposal, decision, said, False, False, []), []
         one = _Made(proposal, decision, said, final, final or news or asked is not None, [])
         if not one.published:
             return one, []

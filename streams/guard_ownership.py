@@ -68,6 +68,16 @@ class Ownership:
         if self.version == version:
             await first_of(self._next.wait(), timeout_s=bound_s)
 
+    async def confirmed(self, partition: int) -> bool:
+        """Whether the group still takes this worker for the owner: it lets no other one commit."""
+        tp = TopicPartition(self._proposals, partition)
+        try:
+            async with asyncio.timeout(_ANSWER_S):
+                await self._consumer.commit({tp: await self._consumer.committed(tp) or 0})
+        except (KafkaError, TimeoutError):
+            return False
+        return partition in self.owned
+
     async def stop(self) -> None:
         """Leave the group."""
         if self._pumping is not None:

@@ -23,6 +23,9 @@ class Taker(Protocol):
     @property
     def crowded(self) -> bool: ...
 
+    @property
+    def full(self) -> bool: ...
+
     def receive(self, messages: list[Any]) -> None: ...
 
     def lost(self, tp: TopicPartition, first: int, last: int, reason: str) -> None: ...
@@ -35,6 +38,7 @@ class Reader:
         self._consumer = consumer
         self._proposals = proposals
         self._takers: dict[int, Taker] = {}
+        self._served: dict[int, Taker] = {}  # those that the consumer stands where they want it
         self._changed = False
         self._heard: dict[TopicPartition, int | None] = {}
         self._heard_at = time.monotonic()
@@ -84,13 +88,17 @@ class Reader:
             self._round_at = time.monotonic()
 
     async def _assign(self) -> None:
-        """Assigning anew forgets all positions: those still read for go on from where they were handed over."""
+        """Assigning anew forgets all positions: who was read for already goes on from where it was handed over; a new
+        taker begins where it stands, though another one may have been further in the same partition.
+        """
         self._changed = False
-        before = self._consumer.assignment()
+        takers = dict(self._takers)
         positions: dict[TopicPartition, int] = {}
-        for taker in self._takers.values():
+        for partition, taker in takers.items():
+            going_on = self._served.get(partition) is taker
             for tp, position in taker.positions.items():
-                positions[tp] = max(position, await self._consumer.position(tp)) if tp in before else position
+                positions[tp] = await self._consumer.position(tp) if going_on else position
+        self._served = takers
         self._consumer.assign(list(positions))
         for tp, position in positions.items():
             self._consumer.seek(tp, position)
@@ -98,11 +106,13 @@ class Reader:
         self._heard_at = time.monotonic()
 
     def _pause(self) -> None:
-        for partition, taker in self._takers.items():
-            tp = TopicPartition(self._proposals, partition)
-            paused = tp in self._consumer.paused()
-            if taker.crowded != paused and tp in self._consumer.assignment():
-                (self._consumer.resume if paused else self._consumer.pause)(tp)
+        paused = self._consumer.paused()
+        for taker in self._served.values():
+            full, crowded = taker.full, taker.crowded
+            for tp in taker.positions:
+                wanted = full or (crowded and tp.topic == self._proposals)
+                if wanted != (tp in paused):
+                    (self._consumer.pause if wanted else self._consumer.resume)(tp)
 
     async def _round(self) -> None:
         try:
@@ -115,7 +125,7 @@ class Reader:
             self._lost(tp, offset, offset, "larger than a fetch may be")
             return
         for tp, messages in batch.items():
-            taker = self._takers.get(tp.partition)
+            taker = self._taker(tp)
             if taker is not None and messages:
                 taker.receive(messages)
 
@@ -132,6 +142,11 @@ class Reader:
                 self._lost(tp, position, begins[tp] - 1, "the broker no longer holds it: dropped before it was read")
 
     def _lost(self, tp: TopicPartition, first: int, last: int, reason: str) -> None:
-        taker = self._takers.get(tp.partition)
+        taker = self._taker(tp)
         if taker is not None:
             taker.lost(tp, first, last, reason)
+
+    def _taker(self, tp: TopicPartition) -> Taker | None:
+        """Whom what was read now belongs to: nobody, while its owner is a new one and the consumer stands elsewhere."""
+        taker = self._served.get(tp.partition)
+        return taker if taker is self._takers.get(tp.partition) else None

@@ -112,6 +112,13 @@ class OpenProposals:
             self._waiting[key].add(proposal)
         heapq.heappush(self._timers, (wake_ms, next(self._turn), proposal))
 
+    def set_back(self, by_ms: int) -> None:
+        """The clock was set back: who has no deadline waits as long as it would have, and all are decided again."""
+        for proposal in self._open.values():
+            if proposal.deadline_ms is None:
+                proposal.until_ms -= by_ms
+            self._make_ready(proposal)
+
     def close(self, proposal: OpenProposal) -> None:
         """It has its final decision."""
         self._forget_keys(proposal)
@@ -122,8 +129,8 @@ class OpenProposals:
             return
         self._forget_keys(proposal)
         proposal.ready, proposal.wake_ms = True, _NEVER
-        deadline_ms = _NEVER if proposal.deadline_ms is None else proposal.deadline_ms
-        heapq.heappush(self._ready, (deadline_ms, next(self._turn), proposal))
+        due_ms = proposal.until_ms if proposal.deadline_ms is None else proposal.deadline_ms
+        heapq.heappush(self._ready, (due_ms, next(self._turn), proposal))
 
     def _forget_keys(self, proposal: OpenProposal) -> None:
         for key in proposal.keys:

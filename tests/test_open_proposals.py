@@ -113,3 +113,13 @@ def test_a_closed_proposal_is_never_woken() -> None:
     book.touch("a")
     book.wake_due(T0 + 10)
     assert book.take(5, T0) == []
+
+
+def test_where_the_clock_is_set_back_who_has_no_deadline_waits_no_longer_for_it() -> None:
+    book = filled(None, T0 + 500)
+    one, other = sorted(book.take(2, T0), key=lambda p: p.message.offset)
+    for each in (one, other):
+        book.wait(each, frozenset(), T0 + 400)
+    book.set_back(3_600_000)
+    assert (one.until_ms, other.until_ms) == (T0 + 10_000 - 3_600_000, T0 + 10_000)
+    assert len(book.take(5, T0 - 3_600_000)) == 2
