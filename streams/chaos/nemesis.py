@@ -43,7 +43,7 @@ def kill_worker(rig: Rig, chance: random.Random) -> None:
     rig.workers.start()
     rig.note(Fault("worker killed", victim.name, at_ms, now_ms()))
     if chance.random() > _HASTE:
-        rig.workers.wait_ready()
+        rig.wait_ready()
 
 
 def pause_worker(rig: Rig, chance: random.Random) -> None:
@@ -87,7 +87,7 @@ def rescale(rig: Rig, workers: int) -> None:
             rig.workers.unexpected.append(f"{leaving.name}: told to stop, ended with {code}")
     while len(rig.workers.running) < workers:
         rig.workers.start()
-    rig.workers.wait_ready()
+    rig.wait_ready()
     rig.note(Fault("rebalance", f"{before} to {workers}", at_ms, now_ms()))
 
 

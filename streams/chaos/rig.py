@@ -16,7 +16,7 @@ from streams.chaos.actuator import Actuator
 from streams.chaos.board import Board
 from streams.chaos.history import Fault, Message, PartitionHistory
 from streams.chaos.load import Load
-from streams.chaos.workers import Workers
+from streams.chaos.workers import WorkerFailed, Workers
 from streams.topics import topics
 
 _POLL_S: Final = 0.05
@@ -116,6 +116,13 @@ class Rig:
             self.wait_until(lambda: self.board.decides_again(fault.from_ms), self.plan.recover_s, fault.kind)
         except NotRecovered as error:
             self.stuck.append(f"{fault.whom}: {error}")
+
+    def wait_ready(self) -> None:
+        """Wait until every worker says that it decides; that one does not is kept."""
+        try:
+            self.workers.wait_ready()
+        except WorkerFailed as error:
+            self.stuck.append(str(error))
 
     def drain(self) -> None:
         """Propose no more, wait for what is open, and stop all. What stays open is the checker's to find."""
