@@ -7,7 +7,7 @@ in the same order, the same proposal bytes, the same t and the same stamp give t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,17 +24,18 @@ from xapp.engine import assure, refuse
 from xapp.episode import PROPOSAL_KEY, RECORD_BYTES_KEY, read_proposal
 from xapp.evidence.series import ReportColumns
 from xapp.evidence.store import EvidenceStore
+from xapp.integrity.operator import VERDICT
 from xapp.leases import AppliedControl, ControlBook
-from xapp.model import Decision, Episode, Malformed, Measurement, Observation, Proposal, Report
+from xapp.model import Decision, Episode, Malformed, Measurement, Proposal, Report
 
 DEFAULT_HISTORY_MS: Final = 60_000
 DEFAULT_HISTORY_COUNT: Final = 4096
 DEFAULT_SPACING_MS: Final = 200
 """Least time between two requests to one source."""
 
+NEVER_MS: Final = 2**62
+
 REQUEST_FORMAT: Final = "wirelessops.request/1"
-VERDICT: Final = "operator_verdict"
-"""Name of the observation that an operator's verdict on a proposal is; its subject is `proposal:` and the id."""
 
 
 class NotAProposal(ValueError):
@@ -172,9 +173,13 @@ class RegionState:
             self.asks.heard(message.source)
         return Ingested(message, appended.stored, appended.duplicate, decoded.unknown_keys)
 
-    def take_outcome(self, outcome: OutcomeMessage) -> bool:
-        """Note what became of a control. Gives whether it was one of this region's that is still held."""
-        return self.controls.outcome(outcome.decision_id, outcome.outcome, outcome.at_ms) is not None
+    def take_outcome(self, outcome: OutcomeMessage, ingest_time_ms: int) -> bool:
+        """Note what became of a control, at the latest when it was told: nobody makes evidence stale in advance.
+
+        Gives whether it was a control of this region's that is still held.
+        """
+        at_ms = min(outcome.at_ms, ingest_time_ms)
+        return self.controls.outcome(outcome.decision_id, outcome.outcome, at_ms) is not None
 
     def take_answer(self, answer: AnswerMessage, ingest_time_ms: int) -> None:
         """Take in an operator's answer: evidence of origin `operator`. Raises Contradiction as `ingest` does."""
@@ -240,13 +245,11 @@ class RegionState:
     def episode(self, contract: Contract, proposal: Proposal, raw: Mapping[str, Any], t_ms: int) -> Episode:
         """The episode of a proposal that could be read, built from the evidence it touches."""
         resolution = contract.resolve(proposal.bindings)
-        observations = self.store.episode_observations(resolution, t_ms)
-        verdicts = self._verdicts(proposal.proposal_id, t_ms)
         return Episode(
             episode_id=f"{self.region}/{proposal.proposal_id}",
             decided_at_ms=t_ms,
             contract=contract,
-            observations=(*observations, *verdicts) if verdicts else observations,
+            observations=self.store.episode_observations(resolution, t_ms, proposal.proposal_id),
             proposal=proposal,
             proposal_raw=raw,
             sources=self.asks.terms(self.store.sources(t_ms, resolution.sources), t_ms),
@@ -263,11 +266,14 @@ class RegionState:
         observations = self.store.episode_observations(resolution, t_ms)
         return judge_effect(contract, control, observations, self.store.sources(t_ms, resolution.sources), t_ms)
 
-    def _verdicts(self, proposal_id: str, t_ms: int) -> Sequence[Observation]:
-        subject = f"proposal:{proposal_id}"
-        if not self.store.lanes(subject, VERDICT):
-            return ()
-        return self.store.as_of(subject, VERDICT, t_ms, t_ms)
+    def next_lease_end_ms(self, decision: Decision, contract: Contract, t_ms: int) -> int:
+        """When the first lease ends that may stand in the way of a decision, and one ms more; far ahead without one."""
+        if decision.control_key is None or not any(v.code == "lease_conflict" for v in decision.violations):
+            return NEVER_MS
+        bindings = {k: tuple(v) if isinstance(v, list | tuple) else v for k, v in decision.bindings.items()}
+        held = self.controls.controls_for(decision.control_key, contract.resolve(bindings), t_ms)
+        ends = (c.lease_until_ms for c in held if c.lease_until_ms is not None and c.lease_until_ms >= t_ms)
+        return min(ends, default=NEVER_MS - 1) + 1
 
     def _request(self, decision: Decision, proposal: ProposalDocument, t_ms: int, asked: Asked) -> bytes:
         assert decision.retry is not None

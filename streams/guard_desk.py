@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
@@ -35,7 +35,7 @@ from streams.guard_release import Release
 from streams.guard_restore import ANSWERED_LIMIT, QUESTION_MS, Past, ProposalKey, Said, Start
 from streams.messages import AnswerMessage, AsOfQuery, Evidence, OutcomeMessage, ViewQuery
 from streams.open_proposals import OpenProposal, OpenProposals
-from streams.publishing import Late, Outgoing, Publisher, TooLarge
+from streams.publishing import Late, Outgoing, Publisher, PublishError, TooLarge
 from streams.settings import GuardSettings
 from streams.telemetry import Undecodable
 from streams.topics import NoRegion, partition_of, region_of
@@ -362,7 +362,7 @@ class Desk:
             return
         self._counters.outcomes[outcome.outcome] += 1
         self._told.discard((outcome.decision_id, outcome.outcome))
-        if state.take_outcome(outcome):
+        if state.take_outcome(outcome, message.timestamp):
             self._open.touch(touched_by_outcome(state.region))
 
     def _take_answer(self, message: Any) -> None:
@@ -459,7 +459,7 @@ class Desk:
                 if not self._publisher.atomic:
                     chain_before = self._chain
             except TooLarge as error:
-                unrecorded |= self._shorten(error, made, records)
+                unrecorded |= self._shorten(error, made, records, unrecorded)
             else:
                 self._extra.clear()
                 self._settle(made)
@@ -525,18 +525,22 @@ class Desk:
         self._counters.dead_letters += 1
         return unrecordable(proposal.region, proposal.document, t_ms, size)
 
-    def _shorten(self, error: TooLarge, made: Sequence[_Made], records: Sequence[Outgoing]) -> set[int]:
+    def _shorten(
+        self, error: TooLarge, made: Sequence[_Made], records: Sequence[Outgoing], unrecorded: Set[int]
+    ) -> set[int]:
         """What the broker does not take is left out; gives the offsets of proposals to refuse for their size."""
         published = [one for one in made if one.published]
         for one, record in zip(published, records, strict=True):
             if error.message is record or any(error.message is message for message in one.messages):
+                if one.proposal.message.offset in unrecorded:
+                    raise PublishError(f"not even a refusal can be recorded: {error}") from error
                 return {one.proposal.message.offset}
         for index, outgoing in enumerate(self._extra):
             if outgoing is error.message:
                 log.error("larger than the broker takes: left out", topic=outgoing.topic, bytes=len(outgoing.value))
                 del self._extra[index]
                 return set()
-        raise error
+        raise PublishError(str(error)) from error
 
     def _settle(self, made: Sequence[_Made]) -> None:
         """The batch stands: proposals are closed, or wait."""
@@ -561,7 +565,7 @@ class Desk:
     def _wait(self, proposal: OpenProposal, decision: Decision) -> None:
         state, now_ms = self._state(proposal.region), self._clock()
         contract = self._contracts[proposal.document.document["contract_ref"]]
-        wake_ms = min(proposal.until_ms, now_ms + LOOK_AGAIN_MS)
+        wake_ms = min(proposal.until_ms, now_ms + LOOK_AGAIN_MS, state.next_lease_end_ms(decision, contract, now_ms))
         if decision.retry is not None:
             outstanding = state.asks.outstanding(decision.retry.source, now_ms)
             if outstanding is not None:

@@ -21,6 +21,7 @@ from streams.publishing import Fenced, Late, Outgoing, PublishError, TooLarge
 TRANSACTION_TIMEOUT_MS: Final = 10_000
 """After it the broker ends a transaction whose owner is gone; a new owner ends it at once."""
 _OPEN_S: Final = 30.0
+_ABORT_S: Final = 5.0
 _BATCH_S: Final = 9.0
 """Bound on one batch, below the transaction's: longer, and its outcome is read from the log."""
 
@@ -32,6 +33,10 @@ _FENCED: Final = frozenset(
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
+
+
+class _Purged(PublishError):
+    """librdkafka dropped what was queued: the transaction is aborted, and the next one can be whole."""
 
 
 class TransactionalPublisher:
@@ -92,6 +97,13 @@ class TransactionalPublisher:
         return self._producer
 
     def _publish(self, records: Sequence[Outgoing], rest: Sequence[Outgoing]) -> None:
+        """Once more where the first attempt only took over the gap in sequence numbers that a refused message left."""
+        try:
+            self._attempt(records, rest)
+        except _Purged:
+            self._attempt(records, rest)
+
+    def _attempt(self, records: Sequence[Outgoing], rest: Sequence[Outgoing]) -> None:
         producer = self._made
         ends_at = time.monotonic() + _BATCH_S
         producer.begin_transaction()
@@ -144,21 +156,21 @@ class TransactionalPublisher:
                     raise TooLarge(message) from exception
                 raise
         left = _flush(producer, max(0.0, ends_at - time.monotonic())) if messages else 0
-        for index, error in failed:
-            if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
-                raise TooLarge(messages[index])
+        refused = [messages[index] for index, error in failed if error.code() == KafkaError.MSG_SIZE_TOO_LARGE]
+        if refused:  # with all that stood in one batch of the protocol with it
+            raise TooLarge(max(refused, key=lambda message: len(message.value)))
         for index, error in failed:
             if error.code() in _FENCED:
                 raise Fenced(f"{self._id}: {error.str()}")
-            raise PublishError(f"{self._id}: {messages[index].topic}: {error.str()}")
+            kind = _Purged if error.code() == KafkaError._PURGE_QUEUE else PublishError
+            raise kind(f"{self._id}: {messages[index].topic}: {error.str()}")
         if left:
             raise PublishError(f"{self._id}: {left} messages are not acknowledged within {_BATCH_S:g} s")
         return appended
 
     def _abort(self, producer: Producer) -> None:
-        producer.purge()
-        with suppress(KafkaException):
-            _while_retriable(producer.abort_transaction, 2.0)
+        """End the transaction with nothing visible. Raises KafkaException where that is not sure."""
+        _while_retriable(producer.abort_transaction, _ABORT_S)
 
 
 def _while_retriable(call: Callable[[float], Any], bound_s: float) -> None:

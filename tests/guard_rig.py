@@ -14,6 +14,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from streams.broker import EmbeddedBroker
 from streams.guard import Guard, unix_ms
 from streams.settings import GuardSettings
+from streams.topics import partition_of
 from xapp.contract import Contract
 from xapp.contract_loading import load_contract
 from xapp.signing import Signer, is_envelope, open_envelope
@@ -77,8 +78,9 @@ def proposal(proposal_id: str, **over: Any) -> bytes:
 class Rig:
     """Sends to the guard's topics and keeps all that it writes, by topic (without prefix), in order of arrival."""
 
-    def __init__(self, bootstrap_servers: str) -> None:
+    def __init__(self, bootstrap_servers: str, prefix: str = PREFIX) -> None:
         self.bootstrap_servers = bootstrap_servers
+        self.prefix = prefix
         self.written: dict[str, list[Any]] = {topic: [] for topic in WRITTEN}
         self._more = asyncio.Condition()
         self._producer = AIOKafkaProducer(bootstrap_servers=bootstrap_servers, linger_ms=0, max_request_size=20_000_000)
@@ -94,8 +96,8 @@ class Rig:
         await self._producer.start()
         await self._consumer.start()
         for topic in self.written:
-            await self._producer.partitions_for(PREFIX + topic)
-        self._consumer.assign([TopicPartition(PREFIX + t, p) for t in self.written for p in range(PARTITIONS)])
+            await self._producer.partitions_for(self.prefix + topic)
+        self._consumer.assign([TopicPartition(self.prefix + t, p) for t in self.written for p in range(PARTITIONS)])
         self._reading = asyncio.create_task(self._read())
 
     async def close(self) -> None:
@@ -109,26 +111,36 @@ class Rig:
         self, topic: str, value: bytes | None, key: bytes | None = REGION.encode(), timestamp_ms: int | None = None
     ) -> Any:
         """Produce one message and wait for its ack; gives (topic, partition, offset, …)."""
-        return await self._producer.send_and_wait(PREFIX + topic, value, key=key, timestamp_ms=timestamp_ms)
+        return await self._producer.send_and_wait(self.prefix + topic, value, key=key, timestamp_ms=timestamp_ms)
 
-    async def wait_for(self, topic: str, wanted: Callable[[dict[str, Any]], bool] = lambda _: True) -> dict[str, Any]:
+    async def wait_for(
+        self, topic: str, wanted: Callable[[dict[str, Any]], bool] = lambda _: True, wait_s: float = WAIT_S
+    ) -> dict[str, Any]:
         """The first message of a topic that is as wanted; its Kafka message stands under `message`."""
-        async with asyncio.timeout(WAIT_S), self._more:
+        async with asyncio.timeout(wait_s), self._more:
             while True:
                 for message in self.written[topic]:
-                    document = {**self.opened(message), "message": message}
-                    if wanted(document):
-                        return document
+                    document = self.opened(message)
+                    if document and wanted({**document, "message": message}):
+                        return {**document, "message": message}
                 await self._more.wait()
 
     @staticmethod
     def opened(message: Any) -> dict[str, Any]:
         """The document in a message; of a record, what its envelope holds."""
-        document: dict[str, Any] = orjson.loads(message.value)
+        try:
+            document = orjson.loads(message.value)
+        except (orjson.JSONDecodeError, TypeError):
+            return {}
         return orjson.loads(open_envelope(message.value).payload) if is_envelope(document) else document
 
-    async def decision(self, proposal_id: str) -> dict[str, Any]:
-        return await self.wait_for("control", lambda d: d["proposal_id"] == proposal_id)
+    async def decision(self, proposal_id: str, wait_s: float = WAIT_S) -> dict[str, Any]:
+        return await self.wait_for("control", lambda d: d["proposal_id"] == proposal_id, wait_s)
+
+    @staticmethod
+    def partition_of_region() -> int:
+        """Where messages of the region go."""
+        return partition_of(REGION, range(PARTITIONS))
 
     async def ask(self, **query: Any) -> dict[str, Any]:
         await self.send("queries", orjson.dumps({"format": "wirelessops.query/1", **query}))
@@ -146,7 +158,7 @@ class Rig:
     async def _read(self) -> None:
         async for message in self._consumer:
             async with self._more:
-                self.written[message.topic.removeprefix(PREFIX)].append(message)
+                self.written[message.topic.removeprefix(self.prefix)].append(message)
                 self._more.notify_all()
 
 

@@ -225,7 +225,7 @@ class _Partition:
 
     def _note_outcome(self, message: RecordedMessage) -> None:
         outcome = OutcomeMessage.model_validate(parse_object(message.value))
-        self.state(region_of(message.key)).take_outcome(outcome)
+        self.state(region_of(message.key)).take_outcome(outcome, message.timestamp_ms)
 
     def _note_answer(self, message: RecordedMessage) -> None:
         given = AnswerMessage.model_validate(parse_object(message.value))
