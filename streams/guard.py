@@ -114,7 +114,7 @@ class Guard:
             self._producer = await connect_producer(settings)
             cluster = await ensure_topics(settings, self._producer)
             self._partitions = cluster.partitions[self._topics.proposals]
-            self._alone = settings.alone or not cluster.controlled
+            self._alone = settings.alone or cluster.embedded
             self._consumer = await connect_consumer(settings, None)
             group = await connect_consumer(settings, f"{settings.prefix}guard")
             self._reader = Reader(self._consumer, self._topics.proposals)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import structlog
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
-from aiokafka.errors import KafkaError, TopicAlreadyExistsError
+from aiokafka.errors import KafkaError, NoError, TopicAlreadyExistsError, for_code
 
 from streams.settings import GuardSettings
 
@@ -19,6 +19,8 @@ _RETRY_S: Final = 0.25
 _REQUEST_TIMEOUT_MS: Final = 10_000
 _PARTITION_FETCH_BYTES: Final = 4_000_000
 _FRAMING_BYTES: Final = 100_000
+_EMBEDDED: Final = "mockCluster"
+"""How the ids of librdkafka's mock clusters begin: only they are served without a group and a fence."""
 _SAFE_REPLICAS: Final = 2
 """With so many in sync a message outlives a broker; one of three may be down and writing goes on."""
 
@@ -103,23 +105,23 @@ async def connect_consumer(settings: GuardSettings, group: str | None) -> AIOKaf
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What a guard found: topic → partition ids, and whether the cluster has a controller.
+    """What a guard found: topic → partition ids, and whether it is an embedded broker.
 
-    Without one it is an embedded broker, which has neither groups of several members nor transactional reads.
+    That one has neither groups of several members nor transactional reads.
     """
 
     partitions: Mapping[str, tuple[int, ...]]
-    controlled: bool
+    embedded: bool
 
 
 async def ensure_topics(settings: GuardSettings, producer: AIOKafkaProducer) -> Cluster:
     """Find the topics, creating those that are missing.
 
-    A cluster without a controller (the embedded broker) makes a topic when first asked for it. Raises Unreachable
+    The embedded broker makes a topic when first asked for it. Raises Unreachable
     where a topic does not come into being, or where the topics keyed by region have not equally many partitions.
     """
     names = settings.topics.names()
-    controlled = await _create(settings, names)
+    embedded = await _create(settings, names)
 
     async def attempt() -> dict[str, tuple[int, ...]]:
         found = {name: await producer.partitions_for(name) for name in names}
@@ -133,7 +135,15 @@ async def ensure_topics(settings: GuardSettings, producer: AIOKafkaProducer) -> 
     if len(set(counts.values())) > 1:
         listed = ", ".join(f"{name} {count}" for name, count in counts.items())
         raise Unreachable(f"topics: those keyed by region need equally many partitions: {listed}")
-    return Cluster(partitions, controlled)
+    return Cluster(partitions, embedded)
+
+
+def _check(topic_errors: Iterable[tuple[Any, ...]]) -> None:
+    """aiokafka raises for no single topic. Raises the first error of one; that another was faster is none."""
+    for name, code, *said in topic_errors:
+        error = for_code(code)
+        if error not in (NoError, TopicAlreadyExistsError):
+            raise error(f"topic {name}: {said[0] if said and said[0] else error.__name__}")
 
 
 def topic_config(settings: GuardSettings) -> dict[str, str]:
@@ -148,7 +158,7 @@ def topic_config(settings: GuardSettings) -> dict[str, str]:
 
 
 async def _create(settings: GuardSettings, names: tuple[str, ...]) -> bool:
-    """Create what is missing; gives whether the cluster has a controller."""
+    """Create what is missing; gives whether the cluster is an embedded broker."""
 
     async def attempt() -> bool:
         admin = AIOKafkaAdminClient(
@@ -160,20 +170,18 @@ async def _create(settings: GuardSettings, names: tuple[str, ...]) -> bool:
             await admin.start()
             missing = sorted(set(names) - set(await admin.list_topics()))
             cluster = await admin.describe_cluster()
-            if cluster["controller_id"] not in {broker["node_id"] for broker in cluster["brokers"]}:
-                log.info("no controller, so an embedded broker: topics appear on first use, this guard works alone")
-                return False
+            if str(cluster["cluster_id"]).startswith(_EMBEDDED):
+                log.info("an embedded broker: topics appear on first use, this guard works alone")
+                return True
             if missing:
                 created = [
                     NewTopic(name, settings.partitions, settings.replication, topic_configs=topic_config(settings))
                     for name in missing
                 ]
-                await admin.create_topics(created)
+                _check((await admin.create_topics(created)).topic_errors)
                 log.info("topics created", topics=missing, partitions=settings.partitions)
-        except TopicAlreadyExistsError:
-            log.info("topics were created by another")
         finally:
             await admin.close()
-        return True
+        return False
 
     return await within(settings, "topics", attempt)

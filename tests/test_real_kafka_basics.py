@@ -68,7 +68,7 @@ async def test_missing_topics_are_created_once_with_the_partitions_asked_for(kaf
     finally:
         await producer.stop()
     assert made == again
-    assert made.controlled
+    assert not made.embedded
     assert set(made.partitions) == set(settings.topics.names())
     assert {made.partitions[name] for name in settings.topics.keyed_by_region()} == {(0, 1, 2)}
 

@@ -79,6 +79,7 @@ async def test_a_decision_and_its_record_are_signed_chained_and_visible_together
             assert check_document(decision, KnownKeys([SIGNER.public_key])) is None
             assert message.timestamp_type == 1, "the broker's clock stamps `control`"
             assert message.timestamp <= decision["valid_until_ms"]
+        await until(lambda: len(rig.written["records"]) == 5)
         records = [rig.opened(message) for message in rig.written["records"]]
         assert [record["chain"]["index"] for record in records] == list(range(5))
         assert [verify(record) for record in records] == [[]] * 5
@@ -199,6 +200,7 @@ async def test_an_apply_that_the_broker_would_take_too_late_is_decided_again(
             done = await rig.wait_for("control", lambda d: d["final"], WAIT_S)
             assert (done["action"], done["attempt"]) == ("APPLY", 2)
             assert done["message"].timestamp <= done["valid_until_ms"]
+            await until(lambda: len(rig.written["records"]) == 2)
             assert [rig.opened(m)["chain"]["index"] for m in rig.written["records"]] == [0, 1]
     finally:
         cluster.stop()
