@@ -58,7 +58,8 @@ class Scenario:
         Raises KeyError for a document that is no decision.
         """
         proposal_id = decision["proposal_id"]
-        self.tally.decided(proposal_id, decision["action"])
+        ran_out = any(violation["code"] == "expired" for violation in decision["violations"])
+        self.tally.decided(proposal_id, decision["action"], ran_out=ran_out)
 
         def witness(order: Order) -> None:
             self.tally.applied(proposal_id, is_safe(self.network.world, order))

@@ -38,10 +38,13 @@ class Tally:
         self._cases[proposal_id] = _Case(kind, safe)
         self._counts[kind].update(("proposals", "safe" if safe else "unsafe_without_guard"))
 
-    def decided(self, proposal_id: str, action: str) -> None:
-        """The last word on a proposal (an earlier one is replaced)."""
+    def decided(self, proposal_id: str, action: str, *, ran_out: bool = False) -> None:
+        """The last word on a proposal (an earlier one is replaced).
+
+        That its time `ran_out` while it waited is no word on the matter: what it waited for stands.
+        """
         case = self._cases.get(proposal_id)
-        if case is not None:
+        if case is not None and not (ran_out and case.action != UNANSWERED):
             case.action = action
 
     def applied(self, proposal_id: str, safe: bool) -> None:
