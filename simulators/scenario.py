@@ -58,7 +58,7 @@ class Scenario:
         Raises KeyError for a document that is no decision.
         """
         proposal_id = decision["proposal_id"]
-        ran_out = any(violation["code"] == "expired" for violation in decision["violations"])
+        ran_out = any(violation["code"] == "expired" for violation in decision.get("violations", ()))
         self.tally.decided(proposal_id, decision["action"], ran_out=ran_out)
 
         def witness(order: Order) -> None:
