@@ -21,7 +21,10 @@ NEEDED: Final = ("fuzzed", "fuzz_dead_letters")
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What the guards wrote: (topic, partition, offset) of dead letters, (region, id) decided, ids of questions."""
+    """What the guards wrote: (topic, partition, offset) of dead letters, (region, id) decided, ids of questions.
+
+    An interim decision counts: a mutated deadline may lie days ahead, and that proposal is still open.
+    """
 
     dead: Set[tuple[str, int, int]]
     decided: Set[tuple[str, str]]

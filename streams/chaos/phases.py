@@ -112,7 +112,7 @@ def check_fuzz(rig: Rig, topics: Iterable[str]) -> Findings:
     decisions = (read_decision(message) for message in read(rig.topics.control))
     written = Written(
         dead_places(read(rig.topics.dead_letters)),
-        {decision.key for decision in decisions if decision is not None and decision.final},
+        {decision.key for decision in decisions if decision is not None},
         {str(answer.get("query_id")) for answer in answers},
     )
     found = Findings(("fuzz_crashes",))
