@@ -58,6 +58,8 @@ _INBOX_BYTES: Final = 64_000_000
 _INBOX_MESSAGES: Final = 50_000
 _LETTERS_AT_ONCE: Final = 500
 _TRIES: Final = 5
+_SMOOTHING: Final = 0.3
+_LONGEST_BATCH_MS: Final = 2_000
 _STEP_BACK_MS: Final = 1_000
 _IDLE_S: Final = 0.5
 _WATCH_MS: Final = 50
@@ -126,6 +128,7 @@ class Desk:
         self._watch_at_ms = 0
         self._watching = False
         self._last_ms = 0
+        self._batch_ms = 0.0  # how long a batch takes, lately
         self._decide_from: int | None = None
         self._next = dict(start.positions)
         self._warm_at = start.warm_at
@@ -226,10 +229,12 @@ class Desk:
         self._watch(now_ms)
         taken = []
         if self._may_decide():
-            taken = self._open.take(AT_ONCE, now_ms)
+            taken = self._open.take(AT_ONCE, now_ms, round(self._batch_ms))
             self._answer_questions()
         if taken or self._extra or self._wants_checkpoint(now_ms):
             await self._publish(taken)
+        if taken:
+            self._batch_ms += _SMOOTHING * (min(max(0, self._clock() - now_ms), _LONGEST_BATCH_MS) - self._batch_ms)
         return bool(self._inbox) or (bool(taken) and self._open.ready > 0)
 
     def _now(self) -> int:

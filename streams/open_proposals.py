@@ -1,8 +1,8 @@
 """Proposals of one partition that have no final decision yet: which is decided next, and what wakes the others.
 
 Pure: t is an argument. A proposal is *ready* (to be decided), or it *waits* for one of its keys to be touched or for
-its time. Those nearest their deadline come first; those whose deadline has passed get what is left of a batch, at
-least a quarter, so that neither keeps the other out.
+its time. Those nearest their deadline come first; those whose deadline has passed, or will have before a batch is
+published, get what is left of a batch, at least a quarter, so that neither keeps the other out.
 """
 
 from __future__ import annotations
@@ -91,19 +91,18 @@ class OpenProposals:
         """When `wake_due` may next find one, Unix ms; None: nothing waits for a time."""
         return self._timers[0][0] if self._timers else None
 
-    def take(self, number: int, t_ms: int) -> list[OpenProposal]:
-        """The next to decide at t, at most `number`: they are out of the queue until `wait`, `again` or `close`."""
-        while self._ready and self._ready[0][0] < t_ms:
+    def take(self, number: int, t_ms: int, lead_ms: int = 0) -> list[OpenProposal]:
+        """The next to decide at t, at most `number`: they are out of the queue until `wait` or `close`.
+
+        `lead_ms`: how long a batch takes. Who has no more time than that counts as passed: else, under overload, those
+        that are just missed would be decided first for ever, and nobody would be in time.
+        """
+        while self._ready and self._ready[0][0] < t_ms + lead_ms:
             heapq.heappush(self._passed, heapq.heappop(self._ready))
         most = number - min(len(self._passed), max(number // 4, number - len(self._ready)))
         taken = [heapq.heappop(self._ready)[2] for _ in range(min(most, len(self._ready)))]
         taken += [heapq.heappop(self._passed)[2] for _ in range(min(number - len(taken), len(self._passed)))]
         return taken
-
-    def again(self, proposal: OpenProposal) -> None:
-        """To be decided in one of the next batches after all."""
-        proposal.ready = False
-        self._make_ready(proposal)
 
     def wait(self, proposal: OpenProposal, keys: frozenset[Hashable], wake_ms: int) -> None:
         """Decide it again when a key is touched, or at `wake_ms`."""

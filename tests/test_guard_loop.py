@@ -11,6 +11,7 @@ import pytest
 from guard_rig import CONTRACT, REGION, Rig, contracts, guarded, proposal, report, running
 
 from streams.broker import EmbeddedBroker
+from streams.deciding import RegionState
 from streams.guard import Guard, unix_ms
 from streams.messages import OutcomeMessage
 from streams.settings import GuardSettings
@@ -273,7 +274,7 @@ async def test_no_acknowledgement_is_told_and_so_are_an_effect_and_its_absence()
             said[name] = await final(rig, name)
             assert said[name]["action"] == "APPLY"
             if name != "silent":
-                await outcome(rig, said[name], "applied")
+                await outcome(rig, said[name], "applied", unix_ms() - 5)
             if name == "shown":
                 await rig.send("telemetry", report("better", 12))
                 await rig.wait_for("outcomes", lambda o: o["outcome"] == "effect")
@@ -329,3 +330,52 @@ async def test_every_proposal_of_a_crowd_gets_one_final_decision_whatever_the_qu
         finals = [d["proposal_id"] for d in rig.decisions() if d["final"]]
         assert len(finals) == len(set(finals)) == 300
         assert REGION in {d["region"] for d in rig.decisions()}
+
+
+async def test_under_overload_what_is_in_time_is_released_and_what_is_late_is_told_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each decision costs 20 ms of a clock that nothing else moves; deadlines come in no order."""
+    now_ms = unix_ms()
+    decide = RegionState.decide
+
+    def slow(*given: Any) -> Any:
+        nonlocal now_ms
+        now_ms += 20
+        return decide(*given)
+
+    async with guarded(lambda: now_ms) as (rig, _):
+        await rig.send("telemetry", report("r1", 9, event_time_ms=now_ms), timestamp_ms=now_ms)
+        await rig.send("proposals", proposal("first", created_at_ms=now_ms))
+        await rig.decision("first")
+        monkeypatch.setattr(RegionState, "decide", slow)
+        start_ms = now_ms
+        deadlines = {f"p{n}": start_ms + 1 + 20 * ((n * 37) % 400) for n in range(400)}
+        await asyncio.gather(
+            *(
+                rig.send("proposals", proposal(name, created_at_ms=start_ms, deadline_ms=deadline))
+                for name, deadline in deadlines.items()
+            )
+        )
+        decisions = {name: await final(rig, name) for name in deadlines}
+    in_time = {name for name, d in decisions.items() if d["action"] == "APPLY"}
+    assert len(in_time) > 100
+    assert all(decisions[name]["decided_at_ms"] <= deadlines[name] for name in in_time)
+    for name in decisions.keys() - in_time:
+        assert decisions[name]["action"] == "ABSTAIN"
+        assert "expired" in [v["code"] for v in decisions[name]["violations"]]
+        assert decisions[name]["decided_at_ms"] > deadlines[name]
+
+
+async def test_a_guard_whose_broker_is_gone_says_that_it_is_not_ready() -> None:
+    broker = EmbeddedBroker().start()
+    async with running(Guard(GuardSettings.embedded(broker.bootstrap_servers, stop_timeout_s=2), contracts())) as _:
+        pass
+    guard = Guard(GuardSettings.embedded(broker.bootstrap_servers, stop_timeout_s=2), contracts())
+    async with running(guard):
+        assert guard.ready
+        broker.stop()
+        async with asyncio.timeout(15):
+            while guard.ready:  # noqa: ASYNC110 - readiness is asked for, it tells nobody
+                await asyncio.sleep(0.05)
+        assert "nothing was read" in str(guard.why_not_ready())

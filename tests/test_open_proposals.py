@@ -105,6 +105,13 @@ def test_the_first_open_proposal_is_the_one_with_the_lowest_offset_that_is_not_c
     assert book.first() is None
 
 
+def test_under_overload_those_that_will_be_missed_do_not_keep_out_those_that_can_be_in_time() -> None:
+    book = filled(*[T0 + n for n in range(100)])
+    batch = book.take(16, T0, lead_ms=50)
+    assert offsets(batch[:12]) == list(range(50, 62))
+    assert offsets(batch[12:]) == [0, 1, 2, 3]
+
+
 def test_a_closed_proposal_is_never_woken() -> None:
     book = filled(None)
     (one,) = book.take(1, T0)
