@@ -128,7 +128,7 @@ class Desk:
         self._watch_at_ms = 0
         self._watching = False
         self._last_ms = 0
-        self._batch_ms = 0.0  # how long a batch takes, lately
+        self._batch_ms = 0.0  # how long a batch takes: rises at once, falls slowly
         self._decide_from: int | None = None
         self._next = dict(start.positions)
         self._warm_at = start.warm_at
@@ -234,7 +234,8 @@ class Desk:
         if taken or self._extra or self._wants_checkpoint(now_ms):
             await self._publish(taken)
         if taken:
-            self._batch_ms += _SMOOTHING * (min(max(0, self._clock() - now_ms), _LONGEST_BATCH_MS) - self._batch_ms)
+            took_ms = min(max(0, self._clock() - now_ms), _LONGEST_BATCH_MS)
+            self._batch_ms = max(took_ms, self._batch_ms - _SMOOTHING * (self._batch_ms - took_ms))
         return bool(self._inbox) or (bool(taken) and self._open.ready > 0)
 
     def _now(self) -> int:
