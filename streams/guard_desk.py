@@ -128,7 +128,8 @@ class Desk:
         self._watch_at_ms = 0
         self._watching = False
         self._last_ms = 0
-        self._batch_ms = 0.0  # how long a batch takes: rises at once, falls slowly
+        self._batch_ms = 0.0  # how long a batch takes while more wait
+        self._at_once = AT_ONCE
         self._decide_from: int | None = None
         self._next = dict(start.positions)
         self._warm_at = start.warm_at
@@ -229,14 +230,22 @@ class Desk:
         self._watch(now_ms)
         taken = []
         if self._may_decide():
-            taken = self._open.take(AT_ONCE, now_ms, round(self._batch_ms))
+            taken = self._open.take(self._at_once, now_ms, round(self._batch_ms))
             self._answer_questions()
         if taken or self._extra or self._wants_checkpoint(now_ms):
             await self._publish(taken)
         if taken:
-            took_ms = min(max(0, self._clock() - now_ms), _LONGEST_BATCH_MS)
-            self._batch_ms = max(took_ms, self._batch_ms - _SMOOTHING * (self._batch_ms - took_ms))
+            self._note_batch(max(0, self._clock() - now_ms))
         return bool(self._inbox) or (bool(taken) and self._open.ready > 0)
+
+    def _note_batch(self, took_ms: int) -> None:
+        """How long a batch takes while more wait: rises at once, falls slowly; nothing where none waits."""
+        self._at_once = min(AT_ONCE, 2 * self._at_once)
+        if not self._open.ready:
+            self._batch_ms = 0.0
+            return
+        took_ms = min(took_ms, _LONGEST_BATCH_MS)
+        self._batch_ms = max(took_ms, self._batch_ms - _SMOOTHING * (self._batch_ms - took_ms))
 
     def _now(self) -> int:
         """The clock. Where it was set back, what waits for a time of its own waits as much longer only as it should."""
@@ -464,6 +473,7 @@ class Desk:
                     log.error("APPLYs come too late: is the clock of the broker ahead of this one?")
                 if not self._publisher.atomic:
                     chain_before = self._chain
+                taken = self._halved(taken)
             except TooLarge as error:
                 unrecorded |= self._shorten(error, made, records, unrecorded)
             else:
@@ -475,6 +485,14 @@ class Desk:
                 state.controls.restore(book)
                 state.asks.restore(asks)
 
+    def _halved(self, taken: Sequence[OpenProposal]) -> Sequence[OpenProposal]:
+        """A batch that came too late is tried again with half of it: the rest goes back to the queue."""
+        half = (len(taken) + 1) // 2
+        for proposal in taken[half:]:
+            self._open.again(proposal)
+        self._at_once = max(1, half)
+        return taken[:half]
+
     def _snapshot(self, taken: Sequence[OpenProposal]) -> dict[RegionState, tuple[int, dict[str, Asked]]]:
         states = {self._state(proposal.region) for proposal in taken}
         return {state: (state.controls.snapshot(), state.asks.snapshot()) for state in states}
@@ -482,7 +500,10 @@ class Desk:
     def _make(
         self, proposal: OpenProposal, *, too_large: bool, may_apply: bool = True
     ) -> tuple[_Made, list[Outgoing]]:
-        """Decide one proposal; its messages, and its record. An APPLY that may not be is held back for a while."""
+        """Decide one proposal; its messages, and its record.
+
+        An APPLY that may not be, or whose authority will have ended before the batch is written, is held back.
+        """
         state, t_ms = self._state(proposal.region), self._clock()
         decision = state.decide(proposal.document, t_ms)
         asked = None
@@ -494,7 +515,8 @@ class Desk:
         codes = frozenset(v.code for v in decision.violations if v.blocking)
         said = (decision.action, codes)
         news = said != proposal.said and proposal.attempt < _INTERIM_LIMIT
-        if decision.action == "APPLY" and not may_apply:
+        ends_ms = decision.valid_until_ms
+        if ends_ms is not None and (not may_apply or ends_ms < t_ms + self._batch_ms):
             return _Made(proposal, decision, said, False, False, []), []
         one = _Made(proposal, decision, said, final, final or news or asked is not None, [])
         if not one.published:
@@ -572,6 +594,8 @@ class Desk:
         state, now_ms = self._state(proposal.region), self._clock()
         contract = self._contracts[proposal.document.document["contract_ref"]]
         wake_ms = min(proposal.until_ms, now_ms + LOOK_AGAIN_MS, state.next_lease_end_ms(decision, contract, now_ms))
+        if decision.valid_until_ms is not None:
+            wake_ms = min(wake_ms, decision.valid_until_ms + 1)
         if decision.retry is not None:
             outstanding = state.asks.outstanding(decision.retry.source, now_ms)
             if outstanding is not None:

@@ -92,7 +92,7 @@ class OpenProposals:
         return self._timers[0][0] if self._timers else None
 
     def take(self, number: int, t_ms: int, lead_ms: int = 0) -> list[OpenProposal]:
-        """The next to decide at t, at most `number`: they are out of the queue until `wait` or `close`.
+        """The next to decide at t, at most `number`: they are out of the queue until `wait`, `again` or `close`.
 
         `lead_ms`: how long a batch takes. Who has no more time than that counts as passed: else, under overload, those
         that are just missed would be decided first for ever, and nobody would be in time.
@@ -103,6 +103,11 @@ class OpenProposals:
         taken = [heapq.heappop(self._ready)[2] for _ in range(min(most, len(self._ready)))]
         taken += [heapq.heappop(self._passed)[2] for _ in range(min(number - len(taken), len(self._passed)))]
         return taken
+
+    def again(self, proposal: OpenProposal) -> None:
+        """To be decided in a later batch: it was taken, and not decided."""
+        proposal.ready = False
+        self._make_ready(proposal)
 
     def wait(self, proposal: OpenProposal, keys: frozenset[Hashable], wake_ms: int) -> None:
         """Decide it again when a key is touched, or at `wake_ms`."""
