@@ -402,6 +402,17 @@ def test_the_same_value_another_key_or_a_lease_that_ended_do_not_conflict() -> N
         assert broken(past.check()) == {}
 
 
+def test_the_same_control_key_in_another_region_is_another_control() -> None:
+    past = good()
+    past.propose("p3", T + 200)
+    south = past.report(T + 210)
+    past.telemetry[-1] = replace(past.telemetry[-1], key=b"south")
+    past.proposals[-1] = replace(past.proposals[-1], key=b"south")
+    past.ops[-1] = replace(past.ops[-1], region="south")
+    past.apply("p3", T + 220, south, share=8, region="south")
+    assert broken(past.check()) == {}
+
+
 def test_a_lease_of_a_release_that_was_refused_binds_nobody() -> None:
     past = good()
     past.propose("p3", T + 200)

@@ -173,25 +173,26 @@ def _check_leases(
     contracts: Mapping[str, Mapping[str, Any]],
     found: Findings,
 ) -> None:
-    """While a control key is leased, only its own values are released for it, unless its APPLY was refused."""
+    """While a control key of a region is leased, only its own values are released for it, unless its APPLY was refused."""
     refused = {
         str(document.get("decision_id")): message.timestamp_ms
         for message in history.outcomes
         if (document := read_object(message.value)) is not None and document.get("outcome") == "refused"
     }
-    leases: dict[str, Decided] = {}
+    leases: dict[tuple[str, str], Decided] = {}
     for decision in applies:
         contract = contracts.get(str(proposals.get(decision.key, {}).get("contract_ref"))) or {}
         lease_ms = (contract.get("control") or {}).get("lease_ms")
         if lease_ms is None or decision.control_key is None:
             continue
-        held = leases.get(decision.control_key)
+        key = decision.region, decision.control_key
+        held = leases.get(key)
         if held is not None and decision.decided_at_ms < held.decided_at_ms + lease_ms:
             if held.released == decision.released:
                 continue
             if refused.get(held.decision_id, decision.timestamp_ms + 1) > decision.timestamp_ms:
                 found.broken("lease_conflicts", f"{decision.proposal_id} during the lease of {held.proposal_id}")
-        leases[decision.control_key] = decision
+        leases[key] = decision
 
 
 def proposals_by_key(messages: Iterable[Message]) -> dict[Key, Mapping[str, Any]]:
