@@ -26,6 +26,16 @@ from xapp.signing import Signer, open_envelope, sign_document
 
 TOPICS = [PREFIX + name for name in REPLAYED]
 SIGNER = Signer.of_seed(bytes(32))
+DOCUMENT = {
+    **CONTRACT,
+    "control": {
+        "key": "cell:{cell}/ue:{ue}/prb",
+        "lease_ms": 80,
+        "ack_ms": 60,
+        "budget": {"changes": 5, "per_ms": 400},
+        "effect": {"expr": "cqi >= 3", "within_ms": 100},
+    },
+}
 REGIONS = [b"north", b"south", b"east", b"west", b"centre"]
 
 
@@ -74,7 +84,8 @@ async def some_life(rig: Rig) -> tuple[int, int]:
             now = unix_ms()
             await send("telemetry", report(f"{name}-{turn}", turn + 1, event_time_ms=now - 40 * turn), region)
             await send("telemetry", report(f"{name}-{turn}", turn + 1, event_time_ms=now - 40 * turn), region)
-            await send("proposals", proposal(f"{name}-{turn}"), region)
+            plan = {"bandwidth": {"value": 8 + (turn + len(name)) % 2, "unit": "MHz"}}
+            await send("proposals", proposal(f"{name}-{turn}", plan=plan), region)
             asked += 1
         await send("telemetry", report(f"north-{turn}", 14), b"north")
         await send("telemetry", b"{", b"south")
@@ -85,13 +96,25 @@ async def some_life(rig: Rig) -> tuple[int, int]:
         await send("telemetry", report(f"old-{turn}", 9, event_time_ms=unix_ms() - 29_000), b"west")
         await send("proposals", proposal(f"north-{turn}"), b"north")  # a repeat, of other content: a dead letter
         await send("proposals", proposal(f"odd-{turn}", plan=[]), b"north")
-        await send("proposals", proposal(f"nobody-{turn}", bindings={"cell": "9", "ue": "9"}), b"south")
+        await send(
+            "proposals",
+            proposal(f"nobody-{turn}", bindings={"cell": "9", "ue": "9"}, control_key="cell:9/ue:9/prb"),
+            b"south",
+        )
         await send("proposals", proposal(f"unknown-{turn}", contract_ref="no/such"), b"west")
-        await send("proposals", proposal(f"dark-{turn}", bindings={"cell": "9", "ue": "8"}), b"east")
+        await send(
+            "proposals",
+            proposal(f"dark-{turn}", bindings={"cell": "9", "ue": "8"}, control_key="cell:9/ue:8/prb"),
+            b"east",
+        )
         asked += 4
         await send("proposals", b"[]", b"west")
-        outcome = {"decision_id": f"d{turn}", "proposal_id": "p", "outcome": "applied", "at_ms": unix_ms()}
-        await send("outcomes", orjson.dumps(outcome), b"north")
+        applied = [d for d in rig.decisions() if d["action"] == "APPLY" and d["region"] == "north"]
+        for decision in applied[-1:]:
+            kind = "refused" if turn == 3 else "applied"
+            of = {"decision_id": decision["decision_id"], "proposal_id": decision["proposal_id"]}
+            outcome = {**of, "outcome": kind, "at_ms": unix_ms()}
+            await send("outcomes", orjson.dumps(outcome), b"north")
         await send("outcomes", b"{", b"north")
         answer = {"answer_id": f"a{turn}", "decision_id": "d", "verdict": "deny", "operator": "alice", "reason": "no"}
         denied = {**answer, "proposal_id": f"east-{turn}", "at_ms": unix_ms()}
@@ -102,9 +125,10 @@ async def some_life(rig: Rig) -> tuple[int, int]:
 async def a_run(tmp_path: Path, **options: Any) -> Run:
     contracts_dir = tmp_path / "contracts"
     contracts_dir.mkdir()
-    (contracts_dir / "test.json").write_bytes(orjson.dumps(CONTRACT))
+    (contracts_dir / "test.json").write_bytes(orjson.dumps(DOCUMENT))
     out = tmp_path / "run.jsonl.gz"
-    async with guarded(signer=SIGNER, hold_ms=300, **options) as (rig, _), recorded(rig, out) as recorder:
+    options = {"document": DOCUMENT, "signer": SIGNER, "hold_ms": 300, **options}
+    async with guarded(**options) as (rig, _), recorded(rig, out) as recorder:
         sent, asked = await some_life(rig)
         await until(lambda: sum(decision["final"] for decision in rig.decisions()) == asked)
         await until(lambda: recorder.count >= sent + 2 * len(rig.written["control"]))
@@ -139,7 +163,7 @@ async def test_a_recording_of_a_live_run_gives_the_live_decisions_byte_for_byte(
     actions = {json.loads(value)["action"] for values in run.control.values() for value in values}
     assert {"APPLY", "RETRY", "HOLD", "ABSTAIN"} <= actions
 
-    again = decide_again(read([run.recording], []), Comparison(), contracts(), History())
+    again = decide_again(read([run.recording], []), Comparison(), contracts(DOCUMENT), History())
     by_partition: dict[int, list[bytes]] = {}
     for outcome in again:
         partition = json.loads(outcome.control_value)["evidence"]["partition"]
