@@ -173,7 +173,7 @@ def _check_leases(
     contracts: Mapping[str, Mapping[str, Any]],
     found: Findings,
 ) -> None:
-    """While a control key of a region is leased, only its own values are released for it, unless its APPLY was refused."""
+    """While a control key of a region is leased, only its values are released for it, unless its APPLY was refused."""
     refused = {
         str(document.get("decision_id")): message.timestamp_ms
         for message in history.outcomes
