@@ -173,13 +173,18 @@ class RegionState:
             self.asks.heard(message.source)
         return Ingested(message, appended.stored, appended.duplicate, decoded.unknown_keys)
 
-    def take_outcome(self, outcome: OutcomeMessage, ingest_time_ms: int) -> bool:
+    def take_outcome(self, outcome: OutcomeMessage, ingest_time_ms: int) -> AppliedControl | None:
         """Note what became of a control, at the latest when it was told: nobody makes evidence stale in advance.
 
-        Gives whether it was a control of this region's that is still held.
+        Gives the control as it stands then; None where none of this region's is held under that id.
         """
-        at_ms = min(outcome.at_ms, ingest_time_ms)
-        return self.controls.outcome(outcome.decision_id, outcome.outcome, at_ms) is not None
+        return self.controls.outcome(outcome.decision_id, outcome.outcome, min(outcome.at_ms, ingest_time_ms))
+
+    def is_newest(self, control: AppliedControl, t_ms: int) -> bool:
+        """Whether nothing was granted on its key after it."""
+        held = self.controls.controls_for(control.control_key, None, t_ms)
+        same = (other for other in held if other.control_key == control.control_key)
+        return all(other.granted_at_ms <= control.granted_at_ms for other in same)
 
     def take_answer(self, answer: AnswerMessage, ingest_time_ms: int) -> None:
         """Take in an operator's answer: evidence of origin `operator`. Raises Contradiction as `ingest` does."""

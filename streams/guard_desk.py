@@ -31,6 +31,7 @@ from streams.deciding import (
     unrecordable,
 )
 from streams.guard_counters import Counters
+from streams.guard_reading import Lost, Reached
 from streams.guard_release import Release
 from streams.guard_restore import ANSWERED_LIMIT, QUESTION_MS, Past, ProposalKey, Said, Start
 from streams.messages import AnswerMessage, AsOfQuery, Evidence, OutcomeMessage, ViewQuery
@@ -78,6 +79,7 @@ class _Made:
     said: tuple[str, frozenset[str]]
     final: bool
     published: bool
+    asked: bool
     messages: list[Outgoing]
 
 
@@ -192,20 +194,17 @@ class Desk:
             answers=read.answers,
         )
 
-    def receive(self, messages: Iterable[Any]) -> None:
-        """Messages that were read, in order for each topic."""
+    def receive(self, messages: Iterable[Any], reached: Reached) -> None:
+        """Messages of one topic that were read, in order, and how far that is."""
         for message in messages:
             self._inbox.append(message)
             self._inbox_bytes += len(message.value or b"")
+        self._inbox.append(reached)
         self._wake.set()
 
-    def lost(self, tp: TopicPartition, first: int, last: int, reason: str) -> None:
+    def lost(self, lost: Lost) -> None:
         """Offsets that could not be read: dead letters tell of them."""
-        log.error("messages lost", topic=tp.topic, partition=tp.partition, first=first, last=last, why=reason)
-        letters = self._release.lost_range(tp.topic, first, last, reason)
-        self._extra += letters
-        self._counters.dead_letters += len(letters)
-        self._next[tp] = max(self._next[tp], last + 1)
+        self._inbox.append(lost)
         self._wake.set()
 
     def stop(self) -> None:
@@ -288,12 +287,28 @@ class Desk:
         """What has been read by now; what comes meanwhile is for the next turn: a flood keeps nothing waiting."""
         for number in range(1, len(self._inbox) + 1):
             message = self._inbox.popleft()
-            self._inbox_bytes -= len(message.value or b"")
-            self._take(message)
+            if isinstance(message, Reached):
+                self._reach(message, message.offset)
+            elif isinstance(message, Lost):
+                self._tell_lost(message)
+            else:
+                self._inbox_bytes -= len(message.value or b"")
+                self._take(message)
             if len(self._extra) >= _LETTERS_AT_ONCE:
                 return
             if number % _BREATHE == 0:
                 await asyncio.sleep(0)
+
+    def _reach(self, place: Reached | Lost, offset: int) -> None:
+        tp = TopicPartition(place.topic, place.partition)
+        self._next[tp] = max(self._next[tp], offset)
+
+    def _tell_lost(self, lost: Lost) -> None:
+        log.error("messages lost", **lost._asdict())
+        letters = self._release.lost_range(lost.topic, lost.first, lost.last, lost.reason)
+        self._extra += letters
+        self._counters.dead_letters += len(letters)
+        self._reach(lost, lost.last + 1)
 
     def _take(self, message: Any) -> None:
         tp = TopicPartition(message.topic, message.partition)
@@ -377,8 +392,11 @@ class Desk:
             return
         self._counters.outcomes[outcome.outcome] += 1
         self._told.discard((outcome.decision_id, outcome.outcome))
-        if state.take_outcome(outcome, message.timestamp):
+        control = state.take_outcome(outcome, message.timestamp)
+        if control is not None:
             self._open.touch(touched_by_outcome(state.region))
+            if message.offset >= self._reported.outcomes and state.is_newest(control, message.timestamp):
+                self._extra.append(self._release.control(state.region, control))
 
     def _take_answer(self, message: Any) -> None:
         try:
@@ -517,8 +535,9 @@ class Desk:
         news = said != proposal.said and proposal.attempt < _INTERIM_LIMIT
         ends_ms = decision.valid_until_ms
         if ends_ms is not None and (not may_apply or ends_ms < t_ms + self._batch_ms):
-            return _Made(proposal, decision, said, False, False, []), []
-        one = _Made(proposal, decision, said, final, final or news or asked is not None, [])
+            return _Made(proposal, decision, said, False, False, False, []), []
+        published = final or news or asked is not None
+        one = _Made(proposal, decision, said, final, published, asked is not None, [])
         if not one.published:
             return one, []
         stamp = Stamp(
@@ -537,6 +556,8 @@ class Desk:
         outcome = state.outcome(decision, proposal.document, t_ms, stamp)
         record, chain = self._release.record(key, outcome, stamp, t_ms, self._chain)
         messages = self._release.decision(key, outcome, stamp, t_ms)
+        if decision.lease is not None:
+            messages.append(self._release.control(proposal.region, decision.lease))
         if not too_large and not all(map(self._release.fits, (record, *messages))):
             return self._make(proposal, too_large=True)
         self._chain = chain
@@ -580,7 +601,7 @@ class Desk:
                 proposal.said = one.said
                 self._counters.decisions[decision.action] += 1
                 self._counters.interim += not one.final
-                self._counters.requests += len(one.messages) - 1
+                self._counters.requests += one.asked
             if one.final:
                 self._open.close(proposal)
                 del self._open_keys[key]
@@ -606,6 +627,8 @@ class Desk:
 
     def _remember(self, past: Past) -> None:
         """Take up what former owners decided."""
+        for region, control in past.controls:
+            self._state(region).controls.grant(control)
         for said in past.said:
             if said.final:
                 self._note_answered(said.key, said.digest)

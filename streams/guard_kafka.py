@@ -146,12 +146,17 @@ def _check(topic_errors: Iterable[tuple[Any, ...]]) -> None:
             raise error(f"topic {name}: {said[0] if said and said[0] else error.__name__}")
 
 
-def topic_config(settings: GuardSettings) -> dict[str, str]:
-    """How a topic is created: the broker's clock stamps its messages, and it takes those of the size we write."""
+def topic_config(settings: GuardSettings, name: str) -> dict[str, str]:
+    """How a topic is created: the broker's clock stamps its messages, and it takes those of the size we write.
+
+    `controls` keeps the newest message of each key, however old.
+    """
     config = {
         "message.timestamp.type": "LogAppendTime",
         "max.message.bytes": str(settings.max_message_bytes + _FRAMING_BYTES),
     }
+    if name == settings.topics.controls:
+        config["cleanup.policy"] = "compact"
     if settings.replication > _SAFE_REPLICAS:
         config["min.insync.replicas"] = str(_SAFE_REPLICAS)
     return config
@@ -174,9 +179,9 @@ async def _create(settings: GuardSettings, names: tuple[str, ...]) -> bool:
                 log.info("an embedded broker: topics appear on first use, this guard works alone")
                 return True
             if missing:
+                partitions, copies = settings.partitions, settings.replication
                 created = [
-                    NewTopic(name, settings.partitions, settings.replication, topic_configs=topic_config(settings))
-                    for name in missing
+                    NewTopic(name, partitions, copies, topic_configs=topic_config(settings, name)) for name in missing
                 ]
                 _check((await admin.create_topics(created)).topic_errors)
                 log.info("topics created", topics=missing, partitions=settings.partitions)

@@ -4,14 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple, Protocol
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import OffsetOutOfRangeError, RecordTooLargeError
 
 POLL_MS: Final = 50
 """How long one read waits; an owner that is added or removed waits no longer either."""
+
+
+class Reached(NamedTuple):
+    """All below `offset` was handed over: also where nothing stood there, as at the end of a transaction."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+class Lost(NamedTuple):
+    """Offsets from `first` to `last` that could not be read, and why."""
+
+    topic: str
+    partition: int
+    first: int
+    last: int
+    reason: str
 
 
 class Taker(Protocol):
@@ -26,9 +44,9 @@ class Taker(Protocol):
     @property
     def full(self) -> bool: ...
 
-    def receive(self, messages: list[Any]) -> None: ...
+    def receive(self, messages: Iterable[Any], reached: Reached) -> None: ...
 
-    def lost(self, tp: TopicPartition, first: int, last: int, reason: str) -> None: ...
+    def lost(self, lost: Lost) -> None: ...
 
 
 class Reader:
@@ -39,6 +57,7 @@ class Reader:
         self._proposals = proposals
         self._takers: dict[int, Taker] = {}
         self._served: dict[int, Taker] = {}  # those that the consumer stands where they want it
+        self._positions: dict[TopicPartition, int] = {}
         self._changed = False
         self._heard: dict[TopicPartition, int | None] = {}
         self._heard_at = time.monotonic()
@@ -99,6 +118,7 @@ class Reader:
             for tp, position in taker.positions.items():
                 positions[tp] = await self._consumer.position(tp) if going_on else position
         self._served = takers
+        self._positions = positions
         self._consumer.assign(list(positions))
         for tp, position in positions.items():
             self._consumer.seek(tp, position)
@@ -124,10 +144,11 @@ class Reader:
             _, tp, offset, *_ = error.args
             self._lost(tp, offset, offset, "larger than a fetch may be")
             return
-        for tp, messages in batch.items():
-            taker = self._taker(tp)
-            if taker is not None and messages:
-                taker.receive(messages)
+        for tp in self._consumer.assignment():
+            taker, position = self._taker(tp), await self._consumer.position(tp)
+            if taker is not None and position != self._positions[tp]:
+                self._positions[tp] = position
+                taker.receive(batch.get(tp, ()), Reached(tp.topic, tp.partition, position))
 
     def _listen(self) -> None:
         heard = {tp: self._consumer.last_poll_timestamp(tp) for tp in self._consumer.assignment()}
@@ -144,7 +165,7 @@ class Reader:
     def _lost(self, tp: TopicPartition, first: int, last: int, reason: str) -> None:
         taker = self._taker(tp)
         if taker is not None:
-            taker.lost(tp, first, last, reason)
+            taker.lost(Lost(tp.topic, tp.partition, first, last, reason))
 
     def _taker(self, tp: TopicPartition) -> Taker | None:
         """Whom what was read now belongs to: nobody, while its owner is a new one and the consumer stands elsewhere."""

@@ -14,6 +14,7 @@ from streams.messages import OutcomeMessage
 from streams.publishing import Headers, Outgoing
 from streams.settings import GuardSettings
 from xapp.chain import CHECKPOINT_TYPE, RECORD_TYPE, Chain
+from xapp.model import AppliedControl
 from xapp.signing import Signer, seal, sign_document
 
 _SINGLE_LETTERS: Final = 100
@@ -59,6 +60,15 @@ class Release:
         """What the guard saw, or missed, of a control."""
         value, identity = orjson.dumps(outcome.model_dump()), f"{outcome.decision_id}/{outcome.outcome}"
         return self._keyed(self._topics.outcomes, key, value, identity, "outcome/1", outcome.at_ms)
+
+    def control(self, region: str, control: AppliedControl) -> Outgoing:
+        """A control as it stands now: the newest of its key, which outlives the decisions that can be read back."""
+        value = sign_document(
+            orjson.dumps({"format": "wirelessops.control/1", "region": region, "control": control}), self._signer
+        )
+        key = orjson.dumps([region, control.control_key])
+        time_ms = control.applied_at_ms or control.granted_at_ms
+        return self._keyed(self._topics.controls, key, value, control.decision_id, "control/1", time_ms)
 
     def view(self, key: bytes, query_id: str, value: bytes) -> Outgoing:
         """The answer to a question."""

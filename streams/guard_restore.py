@@ -93,9 +93,12 @@ def blocking_codes(violations: Any) -> frozenset[str]:
 
 @dataclass(slots=True)
 class Past:
-    """What the log says of a partition. `said`: its decisions, in order, as far back as they can matter."""
+    """What the log says of a partition. `said`: its decisions, in order, as far back as they can matter; `controls`:
+    with their region, the newest of each key, however old.
+    """
 
     said: list[Said] = field(default_factory=list)
+    controls: list[tuple[str, AppliedControl]] = field(default_factory=list)
     chain: Chain = field(default_factory=lambda: Chain(0))
 
     @property
@@ -122,6 +125,7 @@ async def read_past(
     broker's access control that only guards write there.
     """
     past = Past(chain=await _chain(consumer, topics, partition, trusted))
+    past.controls = await _controls(consumer, TopicPartition(topics.controls, partition), trusted)
     distance = 2 * ANSWERED_LIMIT
     tp = TopicPartition(topics.control, partition)
     while True:
@@ -159,6 +163,24 @@ async def _chain(
         if found is not None and found.partition == partition:
             return found
     return Chain(partition)
+
+
+async def _controls(
+    consumer: AIOKafkaConsumer, tp: TopicPartition, trusted: KnownKeys | None
+) -> list[tuple[str, AppliedControl]]:
+    """The newest control of each key."""
+    begin, end = await _bounds(consumer, tp)
+    newest: dict[tuple[str, str], AppliedControl] = {}
+    async for message in read_to(consumer, {tp: end}, {tp: begin}):
+        try:
+            said = orjson.loads(message.value or b"")
+            if trusted is not None and check_document(said, trusted) is not None:
+                continue
+            control = read_control(said["control"])
+            newest[region_of(said["region"].encode()), control.control_key] = control
+        except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, NoRegion, ControlError):
+            continue
+    return [(region, control) for (region, _), control in newest.items()]
 
 
 async def _newest(

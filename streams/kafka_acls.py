@@ -26,7 +26,7 @@ READS: Final[Mapping[Role, tuple[str, ...]]] = {
     "auditor": EVERYTHING,
 }
 WRITES: Final[Mapping[Role, tuple[str, ...]]] = {
-    "guard": ("control", "records", "checkpoints", "requests", "outcomes", "dead_letters", "views"),
+    "guard": ("control", "controls", "records", "checkpoints", "requests", "outcomes", "dead_letters", "views"),
     "xapp": ("proposals", "queries"),
     "ran": ("telemetry", "outcomes"),
     "operator": ("answers",),

@@ -35,6 +35,7 @@ class Topics:
     outcomes: str
     answers: str
     checkpoints: str
+    controls: str
     dead_letters: str
     queries: str
     views: str

@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from guard_rig import CONTRACT, Rig, contracts, proposal, report, running
 from real_kafka import RealKafka
@@ -204,3 +205,20 @@ async def test_an_apply_that_the_broker_would_take_too_late_is_decided_again(
             assert [rig.opened(m)["chain"]["index"] for m in rig.written["records"]] == [0, 1]
     finally:
         cluster.stop()
+
+
+async def test_a_partition_whose_inputs_end_with_the_end_of_a_transaction_is_taken_up(kafka: RealKafka) -> None:
+    async with rig_on_topics_of(Guard(settings(kafka), contracts()), kafka) as rig:
+        writer = Producer(
+            {"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": f"{kafka.prefix}x", "log_level": 0}
+        )
+        writer.init_transactions(WAIT_S)
+        for commits in (True, False):
+            writer.begin_transaction()
+            for topic in ("telemetry", "outcomes", "answers"):
+                writer.produce(kafka.prefix + topic, b"{}", key=b"north", partition=rig.partition_of_region())
+            writer.flush(WAIT_S)
+            (writer.commit_transaction if commits else writer.abort_transaction)(WAIT_S)
+        async with deciding(Guard(settings(kafka, "w2"), contracts())):
+            await rig.send("proposals", proposal("p2"))
+            assert (await rig.decision("p2", WAIT_S))["action"] == "APPLY"

@@ -46,7 +46,7 @@ MAY_WRITE = {
     "ran": {"telemetry", "outcomes"},
     "operator": {"answers"},
     "auditor": set(),
-    "guard": {"control", "records", "checkpoints", "requests", "outcomes", "dead_letters", "views"},
+    "guard": {"control", "controls", "records", "checkpoints", "requests", "outcomes", "dead_letters", "views"},
 }
 
 
