@@ -34,7 +34,7 @@ class Campaign:
     partitions: int = 8
     rate: float = 100.0
     stay_s: float = 10.0
-    lease_ms: int | None = None
+    lease_ms: int | None = 300
     rescale: bool = True
     fuzz_topics: Sequence[str] = phases.FUZZED
     session_timeout_ms: int = 3000
