@@ -16,6 +16,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from streams.answering import answer
+from streams.guard_books import Books
 from streams.guard_counters import Counters
 from streams.guard_desk import Desk
 from streams.guard_kafka import connect_consumer, connect_producer, ensure_topics
@@ -97,7 +98,7 @@ class Guard:
             return "it is stopping"
         if self._ownership is None or self._reader is None or not self._ownership.joined:
             return "it has not joined its group"
-        cold = [p for p in sorted(self._ownership.owned) if p not in self._desks or not self._desks[p].warm]
+        cold = [p for p in sorted(self._ownership.owned) if p not in self._desks or not self._desks[p].books.warm]
         if cold:
             return f"evidence of partitions {', '.join(map(str, cold))} is being rebuilt"
         if self._reader.silent_s > _STUCK_S:
@@ -127,6 +128,9 @@ class Guard:
         except BaseException:
             await self.stop()
             raise
+
+    def _books(self) -> list[tuple[int, Books]]:
+        return [(partition, desk.books) for partition, desk in sorted(self._desks.items())]
 
     async def until_ready(self) -> None:
         """Wait until it is ready. Raises what made it fail before."""
@@ -168,9 +172,9 @@ class Guard:
         """Answer a question at the guard's clock. Raises NotHere."""
         partition = partition_of(region, self._partitions) if self._partitions else -1
         desk = self._desks.get(partition)
-        if desk is None or not desk.warm:
+        if desk is None or not desk.books.warm:
             raise NotHere(f"region {region!r} is not decided here: its partition is {partition}")
-        return answer(desk.state(region), query, self._clock(), desk.evidence())
+        return answer(desk.books.glance(region), query, self._clock(), desk.books.evidence())
 
     def stats(self) -> dict[str, Any]:
         """Counters, and what is held of each partition and region of ours."""
@@ -180,13 +184,13 @@ class Guard:
             "why_not_ready": self.why_not_ready(),
             "signed_by": None if self._signer is None else self._signer.keyid,
             "partitions": {
-                str(p): {"warm": desk.warm, "open": desk.open, "done": desk.done}
-                for p, desk in sorted(self._desks.items())
+                str(p): {"warm": books.warm, "open": len(books.open), "done": books.resume().proposals}
+                for p, books in self._books()
             },
             "regions": {
                 region: len(state.store)
-                for _, desk in sorted(self._desks.items())
-                for region, state in desk.states.items()
+                for _, books in self._books()
+                for region, state in books.states.items()
             },
             **self.counters.document(),
         }
@@ -294,10 +298,11 @@ class Guard:
             await stop_all(consumer.stop(), timeout_s=settings.stop_timeout_s)
         took_s = round(time.monotonic() - began, 3)
         log.info("partition taken up", partition=partition, decisions=len(past.said), after_s=took_s)
+        books = Books(partition, self._partitions, settings, self._contracts, past, start)
+        release = Release(partition, settings, self._clock, self._signer)
         return Desk(
-            partition, self._partitions, settings, self._contracts, self._clock, publisher,
-            Release(partition, settings, self._clock, self._signer), self.counters, self._reader.mark, past, start,
-        )  # fmt: skip
+            books, settings, self._contracts, self._clock, publisher, release, self.counters, self._reader.mark
+        )
 
     async def _commits(self) -> None:
         assert self._ownership is not None
@@ -309,7 +314,7 @@ class Guard:
                 log.warning("offsets not committed: tried again", why=str(error) or type(error).__name__)
 
     async def _commit(self, ownership: Ownership) -> None:
-        await ownership.commit({partition: desk.done for partition, desk in self._desks.items() if desk.warm})
+        await ownership.commit({p: books.resume().proposals for p, books in self._books() if books.warm})
 
 
 def _longest_control_ms(contracts: Mapping[str, Contract]) -> int:

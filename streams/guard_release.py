@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 import orjson
@@ -99,6 +100,16 @@ class Release:
             value=message.value if carried else None,
             reason=reason,
         )
+
+    def shortened(self, letter: Outgoing) -> list[Outgoing]:
+        """A dead letter without the bytes it carries, for a broker that takes less; none where that is no help."""
+        if letter.topic != self._topics.dead_letters:
+            return []
+        document = orjson.loads(letter.value)
+        if document["value"] is None:
+            return []
+        document |= {"value": None, "reason": document["reason"] + " (value not carried: larger than the broker takes)"}
+        return [replace(letter, value=orjson.dumps(document))]
 
     def lost_range(self, topic: str, first: int, last: int, reason: str) -> list[Outgoing]:
         """Dead letters of offsets that could not be read: one for each, the last one for all that remain."""

@@ -108,10 +108,14 @@ class Past:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where to read each input from, and up to where (`warm_at`) before anything is decided."""
+    """Where to read each input from, and up to where (`warm_at`) before anything is decided.
+
+    `reread_to`: where `proposals` ended; decisions on those below may have been made by former owners.
+    """
 
     positions: Mapping[TopicPartition, int]
     warm_at: Mapping[TopicPartition, int]
+    reread_to: int
     answered_queries: frozenset[str]
 
 
@@ -149,9 +153,7 @@ def _reaches(said: list[Said], since_ms: int) -> bool:
     return first.sequence <= last.resume.sequence and first.decided_at_ms < since_ms and finals >= ANSWERED_LIMIT
 
 
-async def _chain(
-    consumer: AIOKafkaConsumer, topics: Topics, partition: int, trusted: KnownKeys | None
-) -> Chain:
+async def _chain(consumer: AIOKafkaConsumer, topics: Topics, partition: int, trusted: KnownKeys | None) -> Chain:
     """The chain as far as it goes: after the last record, or, where none is kept, after the last checkpoint."""
 
     def of_checkpoint(payload: bytes) -> Chain:
@@ -237,4 +239,4 @@ async def find_start(
     async for message in read_to(consumer, {views: ends[views]}, {views: positions.pop(views)}):
         answered.update(value.decode(errors="replace") for name, value in message.headers if name == "ce_id" and value)
     warm_at = {tps[name]: ends[tps[name]] for name in ("telemetry", "outcomes", "answers")}
-    return Start(positions, warm_at, frozenset(answered))
+    return Start(positions, warm_at, ends[tps["proposals"]], frozenset(answered))

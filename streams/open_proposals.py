@@ -33,7 +33,7 @@ class OpenProposal:
     document: ProposalDocument
     deadline_ms: int | None
     until_ms: int
-    since_sequence: int
+    since_sequence: int = 0
     attempt: int = 0
     said: Hashable = None
     keys: frozenset[Hashable] = frozenset()
