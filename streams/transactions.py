@@ -51,6 +51,7 @@ class TransactionalPublisher:
             "transactional.id": transactional_id,
             "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
             "linger.ms": 0,
+            "socket.nagle.disable": True,
             "message.max.bytes": max_message_bytes,
             "retry.backoff.ms": 20,
             "reconnect.backoff.ms": 20,
