@@ -1,8 +1,9 @@
 """Recordings: messages of topics in one compressed JSON Lines file, written as they come and read back.
 
 One line per message: `{"topic", "partition", "offset", "timestamp_ms", "key", "value" | "value_base64", "headers"}`.
-`key` and `value` are text where the bytes are UTF-8, else they stand under `key_base64` and `value_base64`; a null
-value is a tombstone. The same messages give the same file, byte for byte (gzip without a time or a name in it).
+`key` and `value` are text where the bytes are UTF-8, else they stand under `key_base64` and `value_base64`, never under
+both; a null value is a tombstone. The same messages give the same file, byte for byte (gzip without a time or a name
+in it).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _READ_BYTES: Final = 1 << 16
 
 
 class RecordingError(ValueError):
-    """A line that is no recorded message: the message names the file, the line and the fault."""
+    """A line that is no recorded message: the message names the fault, and file and line where they are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +85,11 @@ def read_recording(path: Path) -> Iterator[RecordedMessage]:
     """
     for number, line in enumerate(_lines(path), start=1):
         try:
-            yield _decode(orjson.loads(line))
-        except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, binascii.Error) as error:
+            yield decode(orjson.loads(line))
+        except orjson.JSONDecodeError as error:
             raise RecordingError(f"{path}: line {number}: no recorded message: {error!r}") from error
+        except RecordingError as error:
+            raise RecordingError(f"{path}: line {number}: {error}") from error
 
 
 def _lines(path: Path) -> Iterator[bytes]:
@@ -133,10 +136,26 @@ def _put(line: dict[str, Any], name: str, content: bytes | None) -> None:
 
 
 def _take(line: dict[str, Any], name: str) -> bytes | None:
-    if name in line:
-        content = line[name]
-        return None if content is None else content.encode()
-    return base64.b64decode(line[f"{name}_base64"], validate=True)
+    coded = f"{name}_base64"
+    if name not in line:
+        return base64.b64decode(line[coded], validate=True)
+    if coded in line:
+        raise ValueError(f"both {name} and {coded}: one message has one {name}")
+    content = line[name]
+    if content is not None and not isinstance(content, str):
+        raise TypeError(f"{name} must be a string or null")
+    return None if content is None else content.encode()
+
+
+def decode(line: Any) -> RecordedMessage:
+    """The message in one line of a recording, parsed. All that read recordings read them with this.
+
+    Raises RecordingError.
+    """
+    try:
+        return _decode(line)
+    except (KeyError, TypeError, ValueError, binascii.Error) as error:
+        raise RecordingError(f"no recorded message: {error!r}") from error
 
 
 def _decode(line: dict[str, Any]) -> RecordedMessage:

@@ -262,6 +262,48 @@ def test_a_file_of_decisions_gets_one_verdict_a_line(cli: Cli) -> None:
     assert cli(signed(1), keys=[cli.file]) == (2, [])
 
 
+DEEP = b"[" * 300 + b"]" * 300
+
+
+@pytest.mark.parametrize("name", ["decision_id", "proposal_id", "attempt", "action", "signature", "x"])
+def test_a_strangers_line_stops_no_run(cli: Cli, name: str) -> None:
+    evil = b'{"format":"wirelessops.decision/1","%b":%b}' % (name.encode(), DEEP)
+    assert cli(signed(1), evil, signed(2), state=cli.state) == (1, ["permitted", "malformed", "permitted"])
+    assert cli(evil) == (1, ["malformed"])
+    assert cli({"format": "wirelessops.decision/1", name: [{}]}, signed(3))[0] == 1
+
+
+def test_no_state_is_stored_whose_verdicts_cannot_be_said(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(actuate, "_line", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        cli(signed(1), state=cli.state)
+    assert not cli.state.exists()
+
+
+@pytest.mark.parametrize("key", [b'"released"', b'"rele\\u0061sed"', b'"signature"', b'"valid_until_ms"'])
+def test_an_order_that_another_parser_may_read_otherwise_is_refused(cli: Cli, key: bytes) -> None:
+    order = orjson.dumps(signed(1))
+    twice = b"{" + key + b':{"bandwidth":{"value":999,"unit":"MHz"}},' + order[1:]
+    within = order.replace(b'"value":', b'"value":999,"value":', 1)
+    assert cli(twice, within, order, state=cli.state) == (1, ["malformed", "malformed", "permitted"])
+    assert cli(twice) == (1, ["malformed"])
+
+
+def test_a_state_behind_a_link_is_one_state_with_one_lock(cli: Cli) -> None:
+    link = cli.file.parent / "link"
+    folder = cli.file.parent / "kept"
+    folder.mkdir()
+    link.symlink_to(folder / "state.json")
+    assert cli(signed(1), state=link) == (0, ["permitted"])
+    assert link.is_symlink()
+    assert cli(signed(1), state=folder / "state.json") == (1, ["replayed"])
+    assert cli(signed(1), state=link) == (1, ["replayed"])
+    assert sorted(p.name for p in folder.iterdir()) == ["state.json", "state.json.lock"]
+    loop = cli.file.parent / "loop"
+    loop.symlink_to(loop)
+    assert cli(signed(2), state=loop) == (2, [])
+
+
 def test_the_state_lets_the_next_run_refuse_what_this_one_permitted(cli: Cli) -> None:
     assert cli(signed(1), state=cli.state) == (0, ["permitted"])
     assert cli(signed(1), signed(2), state=cli.state) == (1, ["replayed", "permitted"])

@@ -22,8 +22,9 @@ from streams.keys import public_pem
 from streams.recording import RecordedMessage, RecordingWriter
 from xapp.authorization import decision_json
 from xapp.chain import CHECKPOINT_TYPE, RECORD_TYPE, Chain
-from xapp.engine import assure
+from xapp.engine import assure, refuse
 from xapp.episode import parse_episode
+from xapp.faithfulness import verify
 from xapp.model import Decision
 from xapp.signing import Signer, seal, sign_document
 
@@ -34,9 +35,12 @@ COUNT = 6
 
 @cache
 def decisions() -> tuple[Decision, ...]:
-    return tuple(
-        assure(parse_episode(orjson.dumps(clean() | {"episode_id": f"e-{number}"}), {})) for number in range(COUNT)
-    )
+    made = []
+    for number in range(COUNT):
+        episode = clean() | {"episode_id": f"e-{number}"}
+        episode["proposal"] = episode["proposal"] | {"proposal_id": f"p-{number}"}
+        made.append(assure(parse_episode(orjson.dumps(episode), {})))
+    return tuple(made)
 
 
 @cache
@@ -59,7 +63,10 @@ def checkpoint(index: int = COUNT - 1, signer: Signer | None = SIGNER) -> bytes:
 
 def control(decision: Decision, signer: Signer | None = SIGNER, **change: Any) -> bytes:
     sequence = int(decision.episode_id.removeprefix("e-"))
-    extra = {"attempt": 1, "final": True, "sequence": sequence, "guard": "g", "region": "r"}
+    extra = {
+        "attempt": 1, "final": True, "sequence": sequence, "guard": "g", "region": "r",
+        "evidence": {"topic": "wirelessops.telemetry", "partition": 2, "offset": 7},
+    }  # fmt: skip
     body = orjson.loads(decision_json(decision, record=False, extra=extra)) | change
     return sign_document(orjson.dumps(body), signer)
 
@@ -168,7 +175,7 @@ def test_an_edited_record_is_named_by_place_and_by_name(auditor: Auditor) -> Non
     lines[3] = orjson.dumps(envelope | {"payload": base64.b64encode(payload).decode()})
     assert auditor(lines) == 1
     identity = decisions()[3].decision_id
-    where = f"line 4: partition 2, index 3, decision {identity}, proposal p-1: "
+    where = f"line 4: partition 2, index 3, decision {identity}, proposal p-3: "
     assert auditor.faults[0].startswith(f"{where}bad signature")
     assert auditor.faults[1].startswith(f'{where}action: claims "HOLD"')
     assert len(auditor.faults) == 2
@@ -238,7 +245,7 @@ def test_a_beginning_after_index_0_is_a_note_unless_it_is_known_where_it_must_be
     assert auditor([*tail, checkpoint(2)]) == 0
     assert "begins at" not in auditor.said
     assert auditor(tail, from_index=["3"]) == 0
-    assert auditor(tail, from_index=["2:3", "1:0"]) == 0
+    assert auditor(tail, from_index=["2:3"]) == 0
     assert auditor(tail, from_index=["0"]) == 1
     assert auditor.faults == ["partition 2, indexes 0 to 2: dropped: what is shown begins at line 1"]
     for wrong in ("x", "1:", ":1", "-1", "1:2:3"):
@@ -325,6 +332,157 @@ def test_text_of_strangers_reaches_no_terminal_as_it_is(auditor: Auditor) -> Non
     auditor([seal(payload, RECORD_TYPE, STRANGER), b'{"payloadType":"\\u001b[2J","payload":""}'])
     assert "\x1b" not in auditor.said
     assert "a\nb" not in auditor.said
+
+
+DEEP = b"[" * 300 + b"]" * 300
+
+
+def plain(number: int = 0) -> bytes:
+    return decision_json(decisions()[number])
+
+
+def test_plain_decisions_are_no_chain_where_one_is_asked_for(auditor: Auditor, tmp_path: Path) -> None:
+    apart = tmp_path / "kept.jsonl"
+    apart.write_bytes(checkpoint())
+    forged = orjson.dumps(orjson.loads(plain()) | {"signature": {"keyid": SIGNER.keyid, "sig": "A" * 86 + "=="}})
+    assert auditor([plain(), plain(1)], keys=False) == 0
+    assert auditor.said == "faithful\n"
+    assert auditor([plain()], keys=False, allow_unsigned=True) == 0
+    for options in ({}, {"checkpoints": str(apart)}, {"from_index": ["0"]}):
+        for keys in (True, False) if options else (True,):
+            for lines in ([plain()], [plain(), plain(1)], [forged]):
+                assert auditor(lines, keys=keys, **options) == 1
+                assert "outside the chain" in auditor.said
+    assert auditor([plain(), plain(1)]) == 1
+    assert all("unsigned; outside the chain" in fault for fault in auditor.faults)
+    assert auditor([plain(), plain(1)], allow_unsigned=True) == 0
+    assert auditor.said == "note: 2 unsigned, as --allow-unsigned has it\nfaithful: 2 plain decisions\n"
+    assert auditor([forged], allow_unsigned=True) == 1
+    assert "bad signature" in auditor.said
+    assert auditor([plain().replace(b'"APPLY"', b'"HOLD"', 1)], allow_unsigned=True) == 1
+    assert auditor([plain()], allow_unsigned=True, checkpoints=str(apart)) == 1
+    assert auditor.faults == ["partition 2, indexes 0 to 5: truncated: a checkpoint names index 5"]
+
+
+def test_a_line_that_readers_take_for_different_things_is_none(auditor: Auditor, tmp_path: Path) -> None:
+    genuine = message("control", control(decisions()[0]), 0)
+    line = orjson.loads(genuine)
+    for extra in (
+        {"value_base64": base64.b64encode(line["value"].encode()).decode()}, {"value_base64": None},
+        {"key_base64": "cg=="}, orjson.loads(sealed()[0]), {"partition": "2"}, {"timestamp_ms": None}, {"value": 7},
+    ):  # fmt: skip
+        assert auditor([*recording()[3:], orjson.dumps(line | extra)]) == 1
+        assert any("no recorded message" in fault or "both" in fault for fault in auditor.faults), auditor.said
+    apart = tmp_path / "kept.jsonl"
+    kept = orjson.loads(message("checkpoints", checkpoint(), 0))
+    apart.write_bytes(orjson.dumps(kept | {"value_base64": "e30="}))
+    assert auditor(sealed(), checkpoints=str(apart)) == 1
+    assert "both value and value_base64" in auditor.said
+
+
+def test_a_decision_on_control_has_its_own_place_and_no_other(auditor: Auditor) -> None:
+    whole, last = recording(), control(decisions()[-1])
+    at = len(whole) - 2
+    for decision in (last, control(decisions()[-1], evidence=None)):
+        moved = [*whole[:at], message("control", decision, 0, partition=5), *whole[at + 1 :]]
+        assert auditor(moved) == 1
+        assert [f"line {at + 1}: " in fault and "misplaced" in fault for fault in auditor.faults] == [True]
+    assert auditor([*whole[:at], message("x.control", last, 0), *whole[at + 1 :]]) == 1
+    assert ["misplaced: it stands in wirelessops.x.control" in fault for fault in auditor.faults] == [True]
+    for copy in (
+        message("control", last, 0, partition=5), message("x.control", last, 0), message("control", last, 9),
+        message("x.control", last, 0, partition=5),
+    ):  # fmt: skip
+        assert auditor([*whole, copy]) == 1
+        assert auditor.faults
+        assert all(fault.startswith(f"line {len(whole) + 1}: ") for fault in auditor.faults)
+        assert any("misplaced" in fault or "duplicated" in fault for fault in auditor.faults)
+    assert auditor([message("control", last, 0), message("x.control", last, 0)]) == 1
+    assert "duplicated: it stands at line 1 (partition 2) as well" in auditor.said
+
+
+def test_a_proposal_has_one_final_decision_in_a_region(auditor: Auditor) -> None:
+    def lines(**change: Any) -> list[bytes]:
+        return [
+            message("control", control(decisions()[0]), 0),
+            message("control", control(decisions()[1], **{"proposal_id": "p-0", "attempt": 2, **change}), 1),
+        ]
+
+    assert auditor(lines()) == 1
+    assert ["a second final decision of its proposal: line 1 is final" in fault for fault in auditor.faults] == [True]
+    assert auditor(lines(final=False)) == 0
+    assert auditor(lines(region="s")) == 0
+    assert auditor(lines(proposal_id="p-9")) == 0
+
+
+def test_sequences_are_those_of_a_topic_and_a_partition(auditor: Auditor) -> None:
+    lines = [message("control", control(decisions()[3]), 0), message("x.control", control(decisions()[1]), 0)]
+    assert auditor(lines) == 0
+
+
+@pytest.mark.parametrize("claim", [b'"explanation":', b'"plan":', b'"chain":'])
+def test_what_is_nested_deep_is_one_fault_and_the_rest_is_judged(auditor: Auditor, claim: bytes) -> None:
+    deep = payloads()[0].replace(claim, claim + DEEP + b',"x":', 1)
+    bent = control(decisions()[0])[:-1] + b',"x":' + DEEP + b"}"
+    wrong = plain(1).replace(b'"APPLY"', b'"HOLD"', 1)
+    for line in (deep, seal(deep, RECORD_TYPE, STRANGER), message("control", bent, 0), message("records", deep, 0)):
+        for keys in (True, False):
+            assert auditor([line, wrong], keys=keys) == 1
+            assert any("line 1: " in fault and "nested deeper than 104" in fault for fault in auditor.said.splitlines())
+            assert 'line 2: action: claims "HOLD"' in auditor.said
+    assert verify(orjson.loads(deep)) == ["$: nested deeper than 104"]
+
+
+def test_the_deepest_proposal_that_may_be_made_has_a_record_that_can_be_verified(auditor: Auditor) -> None:
+    episode = clean()
+    episode["proposal"] = episode["proposal"] | {"note": orjson.loads(b"[" * 98 + b"]" * 98)}
+    assert auditor([decision_json(assure(parse_episode(orjson.dumps(episode), {})))], keys=False) == 0
+    episode["proposal"] = episode["proposal"] | {"note": orjson.loads(b"[" * 99 + b"]" * 99)}
+    read = orjson.loads(decision_json(refuse("r/p-1", episode["decided_at_ms"], episode["proposal"])))
+    assert auditor([orjson.dumps(read)], keys=False) == 0
+
+
+def test_a_key_that_stands_twice_is_refused_wherever_it_stands(auditor: Auditor, tmp_path: Path) -> None:
+    def twice(document: bytes) -> bytes:
+        return b'{"\\u0061ction":"ABSTAIN",' + document[1:]
+
+    nested = control(decisions()[0]).replace(b'"value":', b'"value":999,"value":', 1)
+    envelope = sealed()[0].replace(b'"payload":', b'"payload":"e30=","payload":', 1)
+    line = message("control", control(decisions()[0]), 0).replace(b'"value":', b'"value":"{}","value":', 1)
+    for value in (
+        twice(plain()), seal(twice(payloads()[0]), RECORD_TYPE, SIGNER), message("control", nested, 0), envelope, line,
+        message("control", twice(control(decisions()[0])), 0), message("records", envelope, 0),
+        seal(orjson.dumps({"format": "x"})[:-1] + b',"format":"y"}', CHECKPOINT_TYPE, SIGNER),
+    ):  # fmt: skip
+        for keys in (True, False):
+            assert auditor([value, plain(1)], keys=keys) == 1
+            assert "twice in one object" in auditor.said, value
+    zipped = tmp_path / "twice.json.gz"
+    zipped.write_bytes(gzip.compress(twice(plain()) + b"\n"))
+    assert verify_file(str(zipped)) == 1
+    huge = b'{"n":' + b"9" * 5000 + b"}"
+    assert auditor([huge, huge], keys=False) == 1
+
+
+def test_every_finding_is_one_line_whatever_a_stranger_says(auditor: Auditor) -> None:
+    text = "x\nfaithful: 6 records, 1 chain\r\x1b[2J\x9b2J\u202e\u2028"
+    document = orjson.loads(plain()) | {text: 1, "explanation": text}
+    for lines, keys in (([orjson.dumps(document)], False), ([orjson.dumps(document)], True), (
+        [seal(Chain(2).append(orjson.dumps(document))[0], RECORD_TYPE, SIGNER)], True)
+    ):  # fmt: skip
+        assert auditor(lines, keys=keys) == 1
+        assert len(auditor.said.splitlines()) == auditor.said.count("\n")
+        assert all(one.isprintable() for one in auditor.said.split("\n"))
+        assert not any(one.startswith("faithful") for one in auditor.said.split("\n"))
+        assert "x\\nfaithful" in auditor.said
+
+
+def test_a_partition_that_must_be_there_and_is_not_is_a_fault(auditor: Auditor) -> None:
+    assert auditor(sealed(), from_index=["2:0", "3:0"]) == 1
+    assert auditor.faults == ["partition 3, index 0: truncated: no record of this partition is shown"]
+    for begins in ("2:0", "0"):
+        assert auditor([message("control", control(decisions()[0]), 0)], from_index=[begins]) == 1
+        assert "truncated: no record" in auditor.faults[0]
 
 
 def test_the_command_line_makes_keys_and_verifies_with_them(tmp_path: Path) -> None:

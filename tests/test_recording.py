@@ -70,8 +70,20 @@ def test_recordings_joined_end_to_end_read_as_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", [b"not json", b"[]", b"{}", b'{"topic":"t","partition":"0","offset":0,"timestamp_ms":1}']
-)
+    "line",
+    [
+        b"not json", b"[]", b"{}", b'{"topic":"t","partition":"0","offset":0,"timestamp_ms":1}',
+        *(
+            b'{"topic":"t","partition":0,"offset":0,"timestamp_ms":1,%b}' % content
+            for content in (
+                b'"key":"a"', b'"key":"a","value":"b","value_base64":"Yg=="',
+                b'"key":"a","value":null,"value_base64":null',
+                b'"key":"a","key_base64":"YQ==","value":"b"', b'"key":7,"value":"b"', b'"key":"a","value_base64":"?"',
+                b'"key":"a","value":{}', b'"key":"a","value_base64":null',
+            )
+        ),
+    ],
+)  # fmt: skip
 def test_a_line_that_is_no_message_is_named(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "bad.jsonl.gz"
     path.write_bytes(gzip.compress(line + b"\n"))

@@ -23,10 +23,30 @@ ENVELOPE: Final = frozenset(
 )  # fmt: skip
 
 
+MAX_DEPTH: Final = 104
+"""A record nested deeper is none: a proposal may nest 100 deep (section 8), and a record holds it three levels down."""
+
+
+def deeper_than(document: Any, bound: int) -> bool:
+    """Whether containers nest deeper than `bound`, level by level: no recursion."""
+    level = [document]
+    for _ in range(bound + 1):
+        level = [one for one in level if isinstance(one, dict | list)]
+        if not level:
+            return False
+        level = [item for one in level for item in (one.values() if isinstance(one, dict) else one)]
+    return True
+
+
 def verify(document: Any) -> list[str]:
-    """The claims of a decision document that fail, each as `path: why`; an empty list means faithful."""
+    """The claims of a decision document that fail, each as `path: why`; an empty list means faithful.
+
+    What a claim says is a stranger's text: it may hold line breaks and control characters.
+    """
     if not isinstance(document, Mapping):
         return ["$: is no decision"]
+    if deeper_than(document, MAX_DEPTH):
+        return [f"$: nested deeper than {MAX_DEPTH}"]
     record = document.get("record")
     if not isinstance(record, Mapping) or "episode" not in record:
         return ["record: holds no episode, so nothing can be replayed from it"]

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import orjson
 
-from streams.commands.documents import Unreadable, documents
+from streams.commands.documents import EndsEarly, Refused, Unreadable, documents
 from streams.keys import KeyFault, known_keys
 from xapp.actuation import ActuatorCheck, ActuatorState, StateError, Verdict
 
@@ -44,14 +44,17 @@ def actuate_file(
     try:
         check = ActuatorCheck(known_keys(keys), allow_unsigned)
         found = list(documents(source))
-        if not found or all(isinstance(document, ValueError) for _, document in found):
+        if all(isinstance(document, orjson.JSONDecodeError | EndsEarly) for _, document in found):
             return _complain(f"{source}: holds no decision")
+        state = None if state is None else Path(os.path.realpath(state))  # a link to it stays one: it is replaced
+        refused = False
+        said: list[bytes] = []
         with _locked(state):
             seen = _load(state)
-            said: list[tuple[int, Any, Verdict]] = []
             for line, document in found:
                 verdict, seen = _judge(check, document, time.time_ns() // 1_000_000 if now_ms is None else now_ms, seen)
-                said.append((line, document, verdict))
+                said.append(_line(line, document, verdict) + b"\n")
+                refused |= verdict.refused
             _store(state, seen)
     except (KeyFault, Unreadable) as error:
         return _complain(str(error))
@@ -61,15 +64,15 @@ def actuate_file(
         return _complain(f"{state}: in use by another run")
     except OSError as error:
         return _complain(f"{error.filename or source}: {error.strerror or error}")
-    for line, document, verdict in said:
-        sys.stdout.buffer.write(_line(line, document, verdict) + b"\n")
+    sys.stdout.buffer.write(b"".join(said))
     sys.stdout.buffer.flush()
-    return REFUSED if any(verdict.refused for _, _, verdict in said) else OK
+    return REFUSED if refused else OK
 
 
 def _judge(check: ActuatorCheck, document: Any, now_ms: int, seen: ActuatorState) -> tuple[Verdict, ActuatorState]:
     if isinstance(document, ValueError):
-        return Verdict("malformed", f"not JSON: {document}", believed=False), seen
+        reason = f"{document}" if isinstance(document, Refused) else f"not JSON: {document}"
+        return Verdict("malformed", reason, believed=False), seen
     return check.check(document, now_ms, seen)
 
 
@@ -78,7 +81,8 @@ def _line(line: int, document: Any, verdict: Verdict) -> bytes:
     if verdict.detail:
         said["detail"] = verdict.detail
     if isinstance(document, dict):
-        said |= {name: document.get(name) for name in ("decision_id", "proposal_id", "attempt", "action")}
+        ids = ((name, document.get(name)) for name in ("decision_id", "proposal_id", "attempt", "action"))
+        said |= {name: value if isinstance(value, str | int) else None for name, value in ids}
     if line:
         said["line"] = line
     return orjson.dumps(said)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import zlib
 from collections.abc import Iterator
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import orjson
+
+from xapp.faithfulness import MAX_DEPTH, deeper_than
 
 STDIN: Final = "-"
 MAX_LINE_BYTES: Final = 64_000_000
@@ -23,6 +26,10 @@ class Unreadable(ValueError):
     """A file that is no text at all; the message says why."""
 
 
+class Refused(ValueError):
+    """JSON that is not judged: it is nested too deep, or other readers may take it for something else."""
+
+
 class EndsEarly(ValueError):
     """A compressed file that stops in the middle: whoever wrote it was stopped, or somebody cut it."""
 
@@ -33,8 +40,9 @@ class EndsEarly(ValueError):
 def documents(source: str) -> Iterator[tuple[int, Any]]:
     """(line, document) of each; line 0 where the whole file is one document.
 
-    In place of a document that is not JSON stands its JSONDecodeError; a compressed file that stops in the middle gives
-    its whole lines, and EndsEarly. Raises OSError, and Unreadable for a damaged one.
+    In place of a document that is not JSON stands its JSONDecodeError, and Refused of one that `read_document` refuses;
+    a compressed file that stops in the middle gives its whole lines, and EndsEarly. Raises OSError, and Unreadable for
+    a damaged one.
     """
     with sys.stdin.buffer if source == STDIN else Path(source).open("rb") as stream:
         head = stream.read(len(_GZIP))
@@ -44,12 +52,31 @@ def documents(source: str) -> Iterator[tuple[int, Any]]:
             yield from _plain(head + stream.read())
 
 
+def read_document(data: bytes) -> Any:
+    """The JSON document in these bytes, where there is one way to read it.
+
+    Raises JSONDecodeError, and Refused for one nested deeper than MAX_DEPTH, or with a key twice in one object: which
+    of the two values counts, each parser decides for itself, and a signature holds for the one alone.
+    """
+    document = orjson.loads(data)
+    if data.count(b"[") + data.count(b"{") > MAX_DEPTH and deeper_than(document, MAX_DEPTH):
+        raise Refused(f"nested deeper than {MAX_DEPTH}")
+    json.loads(data.decode(), object_pairs_hook=_unique, parse_int=len, parse_float=len)
+    return document
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> None:
+    seen = set()
+    for key, _ in pairs:
+        if key in seen:
+            raise Refused(f"the key {ascii(key)[:100]} stands twice in one object")
+        seen.add(key)
+
+
 def _plain(data: bytes) -> Iterator[tuple[int, Any]]:
-    try:
-        yield 0, orjson.loads(data)
-    except orjson.JSONDecodeError:
-        pass
-    else:
+    whole = _parsed(data)
+    if not isinstance(whole, orjson.JSONDecodeError):
+        yield 0, whole
         return
     for number, line in enumerate(data.splitlines(), 1):
         if line.strip():
@@ -73,8 +100,8 @@ def _compressed(lines: Iterator[bytes | EndsEarly]) -> Iterator[tuple[int, Any]]
 
 def _parsed(line: bytes) -> Any:
     try:
-        return orjson.loads(line)
-    except orjson.JSONDecodeError as error:
+        return read_document(line)
+    except (orjson.JSONDecodeError, Refused) as error:
         return error
 
 
