@@ -195,16 +195,20 @@ def test_a_lease_that_no_decision_grants_is_found() -> None:
     assert verify(document) == []
     document["lease"]["lease_until_ms"] += 1
     assert [line[:5] for line in verify(document)] == ["lease"]
-    refused = orjson.loads(decision_json(assured(clean()), extra={"lease": None}))
+    refused = orjson.loads(decision_json(assured(episode(control(value=12.0))), extra={"lease": None}))
     assert verify(refused) == []
 
 
-def test_without_control_there_is_no_lease_and_a_refusal_grants_none() -> None:
-    assert assured(clean()).lease is None
+def test_every_apply_is_a_control_and_a_refusal_none() -> None:
+    """Also without a `control` clause: other contracts may share the key."""
     assert assured(episode(control(value=12.0))).lease is None
-    bare = assured(episode(clause={}))
-    assert bare.lease is not None
-    assert bare.lease.lease_until_ms is None
+    for found in (clean(), episode(clause={})):
+        plain = assured(found).lease
+        assert plain is not None
+        assert (plain.control_key, plain.lease_until_ms, plain.ack_until_ms) == (KEY, None, None)
+        plain = AppliedControl(**{**orjson.loads(orjson.dumps(plain)), "granted_at_ms": T - 10})
+        later = episode(orjson.loads(orjson.dumps(plain)), clause={"budget": {"changes": 1, "per_ms": 5000}})
+        assert codes(decide(later)) == ["budget"]
 
 
 # Causality.

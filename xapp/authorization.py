@@ -95,12 +95,10 @@ def authorise(account: Account, rule: Rule, findings: Findings, retry: Retry | N
     )
 
 
-def _lease(account: Account, candidate: Mapping[str, Any]) -> AppliedControl | None:
-    """The control that an APPLY grants, but for its decision's id; None where nothing would ever ask for it."""
+def _lease(account: Account, candidate: Mapping[str, Any]) -> AppliedControl:
+    """The control that an APPLY grants, but for its decision's id: other contracts may share its key."""
     contract, proposal, now = account.contract, account.proposal, account.episode.decided_at_ms
     control = contract.control
-    if control is None and not any(f.moved_by_control for f in contract.fields.values()):
-        return None
     return AppliedControl(
         control_key=proposal.control_key,
         decision_id="",

@@ -7,12 +7,22 @@ come leaves the network in one of two states, and whatever is compared must hold
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from xapp.contract import Contract, Field, Resolution, normalise
 from xapp.integrity.conflict import ROUNDING, differ
-from xapp.leases import acts_at_ms, control_order, is_change, lease_active, pending, unanswered
+from xapp.leases import (
+    action_order,
+    acts_at_ms,
+    bounds,
+    control_order,
+    lease_active,
+    may_move,
+    pending,
+    roots,
+    unanswered,
+)
 from xapp.model import AppliedControl, Proposal, Violation
 from xapp.plan import convert, entry_value, of_type, unit_fault
 
@@ -48,8 +58,8 @@ def moved_at_ms(controls: Iterable[AppliedControl], control_key: str | None) -> 
     A repetition moves nothing, once the control that it repeats is acknowledged.
     """
     own = [c for c in controls if c.control_key == control_key]
-    unsure = {c.proposal_id for c in own if c.merged_with is None and (c.outcome == "refused" or unanswered(c))}
-    return max((acts_at_ms(c) for c in own if is_change(c, unsure)), default=None)
+    known = roots(own)
+    return max((acts_at_ms(c) for c in own if may_move(c, known)), default=None)
 
 
 def coordinate(
@@ -91,6 +101,7 @@ class _Judgement:
         self.key = proposal.control_key
         ordered = sorted(controls, key=control_order)
         self.own = [c for c in ordered if c.control_key == self.key]
+        self.known = roots(self.own)
         self.leased = [c for c in self.own if lease_active(c, t_ms)]
         self.beside = [
             c
@@ -149,35 +160,46 @@ class _Judgement:
         if differing:
             self._file("lease_conflict", None, "another value is held: " + _held(differing), asks)
             return None
-        newest = self.leased[-1]
-        first = newest.proposal_id if newest.merged_with is None else newest.merged_with
-        origins = [c for c in self.own if c.proposal_id == first and c.merged_with is None and c.outcome != "refused"]
-        if not all(self._repeats(c) for c in origins):
+        rows = [bounds(c, self.own, self.known) for c in self.leased]
+        first = rows[-1][0].proposal_id
+        if not all(self._repeats(c) for row in rows for c in row):
             detail = f"within the tolerance of what is held, but no more of '{first}', which that repeats: "
             self._file("lease_conflict", None, detail + _held(self.leased), asks)
             return None
         return first
 
     def _repeats(self, control: AppliedControl) -> bool:
-        """Whether the proposal asks for what a control did: the same fields about the same things, within tolerance."""
+        """Whether the proposal asks for what a control did: the same fields about the same things, within tolerance.
+
+        Another contract's tolerance says nothing of what its own allows: then the values must be equal.
+        """
         if control.values.keys() != self.planned.keys():
             return False
         bindings = self.proposal.bindings
+        foreign = control.contract_id not in ("", self.contract.contract_id)
         for name, f in self.planned.items():
             for binding in f.bindings:
                 if isinstance(bindings[binding], str) and control.bindings.get(binding) != bindings[binding]:
                     return False
             theirs, ours = _read(control.values[name], f), self.values[name]
-            if theirs is None or theirs.keys() != ours.keys() or any(differ(ours[m], theirs[m], f) for m in ours):
+            within = replace(f, tolerance=0.0, rel_tolerance=0.0) if foreign else f
+            if theirs is None or theirs.keys() != ours.keys() or any(differ(ours[m], theirs[m], within) for m in ours):
                 return False
         return True
 
     # Budget.
 
     def _changes(self, limit: int, per_ms: int, counts: bool) -> int:
-        """How many changes lie within the window (its start is outside); file where one more would exceed the limit."""
-        refused = {c.proposal_id for c in self.own if c.merged_with is None and c.outcome == "refused"}
-        times = [c.granted_at_ms for c in self.own if is_change(c, refused) and c.granted_at_ms > self.t_ms - per_ms]
+        """How many changes lie within the window (its start is outside); file where one more would exceed the limit.
+
+        Of an unanswered control and its repetitions one is the change: it counts once, at the latest of them.
+        """
+        latest: dict[str, int] = {}
+        for control in self.own:
+            if may_move(control, self.known):
+                unsure = [c for c in self.known.get(control.decision_id, ()) if unanswered(c)]
+                latest[(unsure or [control])[-1].decision_id] = control.granted_at_ms
+        times = sorted(at for at in latest.values() if at > self.t_ms - per_ms)
         if counts and len(times) >= limit:
             detail = f"{len(times)} changes of '{self.key}' within {per_ms} ms, at most {limit}"
             if limit == 0:
@@ -241,19 +263,27 @@ class Standing(NamedTuple):
 
 
 def _standing(own: Iterable[AppliedControl], f: Field) -> Standing:
-    """What a planned field may be in the network: the value last applied, and those since that nobody acknowledged."""
+    """What a planned field may be in the network: the value last applied, and those that nobody acknowledged.
+
+    When such a one was applied, if it was, nobody knows; only one that was granted after it and applied displaces it.
+    """
+    items = []
+    for control in sorted(own, key=control_order):
+        if control.outcome != "refused" and f.name in control.values:
+            entry = control.values[f.name]
+            items.append((control, _read(entry, f) or dict.fromkeys(_elements(entry["value"]))))
+    shown = {member: control_order(c) for c, elements in items if not unanswered(c) for member in elements}
     found: dict[Member, list[Old]] = {}
     settled: set[Member] = set()
-    for control in sorted(own, key=lambda c: (acts_at_ms(c), control_order(c)), reverse=True):
-        if control.outcome == "refused" or f.name not in control.values:
-            continue
-        entry = control.values[f.name]
-        elements = _read(entry, f) or dict.fromkeys(_elements(entry["value"]))
+    for control, elements in sorted(items, key=lambda item: action_order(item[0]), reverse=True):
         for member, value in elements.items():
-            if member not in settled:
+            if unanswered(control):
+                stands = member not in shown or shown[member] < control_order(control)
+            else:
+                stands = member not in settled
+                settled.add(member)
+            if stands:
                 found.setdefault(member, []).append(Old(value, control))
-                if not unanswered(control):
-                    settled.add(member)
     return Standing(found, settled)
 
 

@@ -6,7 +6,7 @@ order). The same facts give the same book, live, after a restart and in a replay
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
@@ -15,8 +15,8 @@ from xapp.model import OUTCOMES, AppliedControl
 from xapp.times import time_fault
 
 __all__ = [
-    "AppliedControl", "ControlBook", "ControlError", "Due", "acts_at_ms", "control_order", "covers", "is_change",
-    "lease_active", "pending", "read_control", "unanswered",
+    "AppliedControl", "ControlBook", "ControlError", "Due", "action_order", "acts_at_ms", "bounds", "control_order",
+    "covers", "lease_active", "may_move", "pending", "read_control", "roots", "unanswered",
 ]  # fmt: skip
 
 _RANK: Final = {outcome: rank for rank, outcome in enumerate(OUTCOMES)}
@@ -61,14 +61,64 @@ def acts_at_ms(control: AppliedControl) -> int:
     return control.granted_at_ms if control.applied_at_ms is None else control.applied_at_ms
 
 
-def is_change(control: AppliedControl, refused: Iterable[str] = ()) -> bool:
-    """Whether it changes its key: not refused, and not the repetition of a control that stands.
+Roots = Mapping[str, tuple[AppliedControl, ...]]
+"""Decision id of a control that repeats → those that it repeats. What is not in it changes its key itself."""
 
-    `refused`: the proposals whose own control the network refused; what merged with one of them is the change itself.
+
+def roots(own: Iterable[AppliedControl]) -> Roots:
+    """What each control of one key repeats, if that is known and stands.
+
+    One that names nothing known, itself or a later repetition, or what the network refused, repeats nothing: it is a
+    change. So the names lead back to a change, whatever they are.
     """
+    held = (*own,)
+    if all(c.merged_with is None for c in held):
+        return {}
+    named: dict[str, list[AppliedControl]] = {}
+    for control in held:
+        named.setdefault(control.proposal_id, []).append(control)
+    found = {}
+    for control in held:
+        if control.merged_with is None:
+            continue
+        before = [
+            c
+            for c in named.get(control.merged_with, ())
+            if c is not control and (c.merged_with is None or control_order(c) < control_order(control))
+        ]
+        if before and all(c.outcome != "refused" for c in before):
+            found[control.decision_id] = tuple(before)
+    return found
+
+
+def may_move(control: AppliedControl, known: Roots) -> bool:
+    """Whether it changes its key, or would if an unanswered control that it repeats was not applied."""
     if control.outcome == "refused":
         return False
-    return control.merged_with is None or control.merged_with in refused
+    repeated = known.get(control.decision_id)
+    return repeated is None or any(unanswered(c) for c in repeated)
+
+
+def bounds(control: AppliedControl, own: Iterable[AppliedControl], known: Roots) -> tuple[AppliedControl, ...]:
+    """What a repetition of this control must agree with, so that a row of them does not drift; the change first.
+
+    Where what was repeated first is refused or unknown, that is the earliest standing control which named it.
+    """
+    found: dict[str, AppliedControl] = {}
+    todo = [control]
+    while todo:
+        one = todo.pop()
+        if one.decision_id not in known and one.merged_with is not None:
+            one = min((c for c in own if _founds(c, known) == one.merged_with), key=control_order)
+        if one.decision_id not in found:
+            found[one.decision_id] = one
+            todo += known.get(one.decision_id, ())
+    return tuple(sorted(found.values(), key=lambda c: (c.decision_id in known, control_order(c))))
+
+
+def _founds(control: AppliedControl, known: Roots) -> str | None:
+    """The name of what is refused or unknown, for which a standing control that named it stands in."""
+    return None if control.outcome == "refused" or control.decision_id in known else control.merged_with
 
 
 def covers(control: AppliedControl) -> frozenset[Element]:
@@ -83,6 +133,11 @@ def covers(control: AppliedControl) -> frozenset[Element]:
 def control_order(control: AppliedControl) -> tuple[int, str]:
     """The canonical order of controls: as they were granted."""
     return control.granted_at_ms, control.decision_id
+
+
+def action_order(control: AppliedControl) -> tuple[int, int, str]:
+    """The order in which controls moved the network."""
+    return acts_at_ms(control), *control_order(control)
 
 
 # The JSON form.
@@ -102,6 +157,9 @@ def read_control(item: Any, path: str = "$") -> AppliedControl:
         if key not in _KEYS:
             raise ControlError(f"{path}.{key}", "unknown key")
     given = {key: value for key, value in item.items() if value is not None or key not in ("decision_id", "bindings")}
+    for key in _TEXTS:
+        if not isinstance(given.get(key, "-"), str) or not given.get(key, "-"):
+            raise ControlError(f"{path}.{key}", "must be a non-empty string")
     if "proposal_id" in given:
         given.setdefault("decision_id", given["proposal_id"])
     elif "decision_id" in given:
@@ -109,9 +167,6 @@ def read_control(item: Any, path: str = "$") -> AppliedControl:
     for key in (*_TEXTS, "values", "granted_at_ms"):
         if key not in given:
             raise ControlError(f"{path}.{key}", "is required")
-    for key in _TEXTS:
-        if not isinstance(given[key], str) or not given[key]:
-            raise ControlError(f"{path}.{key}", "must be a non-empty string")
     for key in ("proposer", "contract_id"):
         if not isinstance(given.get(key, ""), str):
             raise ControlError(f"{path}.{key}", "must be a string")
@@ -283,12 +338,12 @@ class ControlBook:
         coupled = () if resolution is None else resolution.coupled
         budget_ms = 0 if resolution is None else resolution.budget_ms
         held = self._keys.get(control_key, ())
-        found = _needed(held, t_ms, t_ms - budget_ms) if held else {}
+        found = _needed(held, t_ms, t_ms - budget_ms) if held else set()
         for other in (*coupled, *self._coupled.get(control_key, ())):
             if other != control_key:
                 for control in self._keys.get(other, ()):
                     if lease_active(control, t_ms) and (other in coupled or control_key in control.coupled):
-                        found[control.decision_id] = None
+                        found.add(control.decision_id)
         chosen = [c for key in {self._key_of[i] for i in found} for c in self._keys[key] if c.decision_id in found]
         return tuple(sorted(chosen, key=control_order))
 
@@ -316,7 +371,7 @@ class ControlBook:
             idle = sorted(
                 (held[-1].granted_at_ms, key)
                 for key, held in self._keys.items()
-                if not any(self._binding(c, t_ms, horizon) for c in held)
+                if not any(c.granted_at_ms > horizon or _binding(c, t_ms, horizon) for c in held)
             )
             for _, key in idle[: len(self._keys) - self.key_limit + self.key_limit // 10]:
                 self._keep(key, ())
@@ -365,22 +420,14 @@ class ControlBook:
         if awaited != (control.decision_id in self._watched):
             self._set(self._watched, control.decision_id, None if awaited else _MISSING)
 
-    def _binding(self, control: AppliedControl, t_ms: int, horizon_ms: int) -> bool:
-        """Whether a control counts from t on, or is watched, whatever came after it."""
-        if control.granted_at_ms > horizon_ms and is_change(control):
-            return True
-        watched = control.outcome == "applied" and (control.effect_until_ms or 0) >= t_ms
-        return watched or lease_active(control, t_ms) or pending(control, t_ms)
-
     def _forget(self, key: str, t_ms: int, newest: str = "") -> None:
         """Let go of controls of one key that no decision from t on can depend on; `newest` has just been granted."""
         held = self._keys[key]
         if len(held) < 2:
             return
         horizon = t_ms - self.history_ms
-        needed = _needed(held, t_ms, horizon, forgetting=True)
-        needed[newest] = None
-        kept = tuple(c for c in held if c.decision_id in needed or self._binding(c, t_ms, horizon))
+        needed = _needed(held, t_ms, horizon, newest)
+        kept = tuple(c for c in held if c.decision_id in needed)
         if len(kept) < len(held):
             self._keep(key, kept)
 
@@ -398,44 +445,76 @@ class ControlBook:
         self._set(self._keys, key, kept or _MISSING)
 
 
-def _needed(
-    held: tuple[AppliedControl, ...], t_ms: int, horizon_ms: int, *, forgetting: bool = False
-) -> dict[str, None]:
+def _binding(control: AppliedControl, t_ms: int, horizon_ms: int) -> bool:
+    """Whether a control counts from t on, is watched, or may still be answered, whatever came after it."""
+    if unanswered(control) and max(control.granted_at_ms, control.ack_until_ms or 0) > horizon_ms:
+        return True
+    watched = control.outcome == "applied" and (control.effect_until_ms or 0) >= t_ms
+    return watched or lease_active(control, t_ms) or pending(control, t_ms)
+
+
+def _needed(held: tuple[AppliedControl, ...], t_ms: int, horizon_ms: int, newest: str | None = None) -> set[str]:
     """Decision ids of the controls of one key that a decision at t can depend on, by what came after them.
 
-    Newest action first: each until all that it sets has been set anew by one that counts as applied. A lease that a
-    newer one repeats to the letter adds nothing. When `forgetting`, what was granted lately may still be refused, and
-    counts as applied only once it is acknowledged.
+    Newest action first: each until all that it sets has been set anew by one that counts as applied; one that nobody
+    answered until one granted after it was applied. A lease that a newer one repeats to the letter adds nothing. With
+    `newest`, which has just been granted, those that a decision after t can depend on: what was granted lately may
+    still be refused, and counts as applied only once it is acknowledged.
     """
-    refused = {c.proposal_id for c in held if c.merged_with is None and c.outcome == "refused"}
-    found: dict[str, None] = {}
+    forgetting = newest is not None
+    if len(held) == 1:
+        return set() if held[0].outcome == "refused" and not forgetting else {held[0].decision_id}
+    known = roots(held)
+    found = {c.decision_id for c in held if _binding(c, t_ms, horizon_ms)} | {newest} if newest is not None else set()
+    standing = [
+        (
+            control,
+            covers(control),
+            not unanswered(control) and (not forgetting or control.acknowledged or control.granted_at_ms <= horizon_ms),
+        )
+        for control in held
+        if control.outcome != "refused"
+    ]
+    shown = {element: control_order(c) for c, elements, counts in standing if counts for element in elements}
     settled: set[Element] = set()
     leases: list[AppliedControl] = []
-    moved = repeated = False
-    for control in sorted(held, key=lambda c: (acts_at_ms(c), control_order(c)), reverse=True):
-        if control.outcome == "refused":
-            continue
-        change, elements = is_change(control, refused), covers(control)
+    moved = False
+    for control, elements, counts in sorted(standing, key=lambda item: action_order(item[0]), reverse=True):
+        moves, order = may_move(control, known), control_order(control)
         leased = lease_active(control, t_ms) and not any(_repeats(other, control) for other in leases)
-        recent = change and control.granted_at_ms > horizon_ms
         if leased:
             leases.append(control)
-        if leased or recent or elements - settled or (change and not moved):
-            found[control.decision_id] = None
-            repeated = repeated or control.merged_with is not None
-        late = not forgetting or control.acknowledged or control.granted_at_ms <= horizon_ms
-        if late and not unanswered(control):
+        if (
+            leased
+            or (moves and (not moved or control.granted_at_ms > horizon_ms))
+            or elements - settled
+            or (not counts and any(e not in shown or shown[e] < order for e in elements))
+        ):
+            found.add(control.decision_id)
+        if counts:
             settled |= elements
-            moved = moved or change
-    if repeated:  # what it was merged with bounds how far values may drift
-        roots = {c.merged_with for c in held if c.decision_id in found}
-        found |= dict.fromkeys(c.decision_id for c in held if c.proposal_id in roots and c.merged_with is None)
+            moved = moved or control.decision_id not in known
+    return _with_roots(held, found, known)
+
+
+def _with_roots(held: tuple[AppliedControl, ...], found: set[str], known: Roots) -> set[str]:
+    """`found` with all that decides what those repeat, and that bounds it."""
+    todo = {c.merged_with for c in held if c.decision_id in found}
+    done: set[str | None] = {None}
+    while todo := todo - done:
+        standins = {_founds(c, known): c for c in reversed(held)}
+        more = [c for c in held if c.proposal_id in todo] + [standins[name] for name in todo if name in standins]
+        found |= {c.decision_id for c in more}
+        done |= todo
+        todo = {c.merged_with for c in more}
     return found
 
 
 def _repeats(later: AppliedControl, control: AppliedControl) -> bool:
-    """Whether a later lease holds all that this one holds."""
+    """Whether a later lease holds all that this one holds, and repeats it or the same."""
     return (
-        (later.values, later.bindings, later.coupled) == (control.values, control.bindings, control.coupled)
+        later.merged_with in (control.merged_with, control.proposal_id)
+        and later.merged_with is not None
+        and (later.values, later.bindings, later.coupled) == (control.values, control.bindings, control.coupled)
         and (later.lease_until_ms or 0) >= (control.lease_until_ms or 0)
     )  # fmt: skip
