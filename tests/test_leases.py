@@ -17,7 +17,7 @@ from xapp.contract_loading import load_contract
 from xapp.engine import assure
 from xapp.episode import EpisodeError, episode_json, parse_episode
 from xapp.faithfulness import verify
-from xapp.leases import ControlBook, read_control
+from xapp.leases import ControlBook, ControlError, read_control
 from xapp.model import OUTCOMES, AppliedControl, Decision
 
 KEY = "cell:1/slice:1/prb"
@@ -785,3 +785,129 @@ def test_more_controls_than_the_book_gives_would_change_no_decision(steps: list[
         decisions.append(decide(found))
     assert decisions[0]["violations"] == decisions[1]["violations"]
     assert decisions[0]["action"] == decisions[1]["action"]
+
+
+# A row of repetitions.
+
+
+def free(*controls: dict[str, Any], value: float, **clause: Any) -> dict[str, Any]:
+    """An episode in which bandwidth may be anything."""
+    found = episode(*controls, clause={"lease_ms": 2000, **clause})
+    for part in ("expr", "repairable"):
+        del found["contract"]["fields"]["bandwidth"][part]
+    found["contract"]["constraints"] = []
+    found["proposal"]["plan"] = {"bandwidth": {"value": value, "unit": "MHz"}}
+    return found
+
+
+ROOTS: dict[str, list[dict[str, Any]]] = {
+    "stands": [control("root", 10.0, 2500)],
+    "refused": [control("root", 10.0, 2500, outcome="refused", applied_at_ms=None)],
+    "unanswered": [control("root", 10.0, 2500, outcome="unacknowledged", applied_at_ms=None)],
+    "missing": [],
+}
+
+
+@pytest.mark.parametrize("root", ROOTS)
+@pytest.mark.parametrize("names", ["root", "rep"])
+def test_a_row_of_repetitions_stays_within_what_it_began_with(root: str, names: str) -> None:
+    """Whatever became of the root, and whether the control names itself: 0.9 % at a time goes no further than once."""
+    held = [*ROOTS[root], control("rep", 10.0, 900, merged_with=names)]
+    value = 10.0
+    for i in range(4):
+        now = T + 1101 * i
+        found = free(*held, value=round(value * 1.009, 4), budget={"changes": 2, "per_ms": 60_000})
+        found["decided_at_ms"], found["proposal"]["created_at_ms"] = now, now - 1
+        found["proposal"] |= {"deadline_ms": now + 1000, "proposal_id": f"p-{i}"}
+        for o in found["observations"]:
+            o["event_time_ms"], o["ingest_time_ms"] = o["event_time_ms"] + now - T, o["ingest_time_ms"] + now - T
+        decision = assured(found)
+        if decision.action != "APPLY":
+            break
+        assert decision.lease is not None
+        assert decision.lease.merged_with == ("root" if root in ("stands", "unanswered") and names == "root" else "rep")
+        held.append(orjson.loads(orjson.dumps(decision.lease)) | {"applied_at_ms": now + 5, "outcome": "applied"})
+        value = round(value * 1.009, 4)
+    assert value == 10.09
+
+
+@pytest.mark.parametrize("root", ROOTS)
+def test_a_repetition_counts_as_change_where_what_it_repeats_may_not_stand(root: str) -> None:
+    """In the budget and in causality alike; of an unanswered root and its repetitions one is the change."""
+    again = control("rep", 10.0, 150, merged_with="root", lease_until_ms=None)
+    earlier = [{**c, "lease_until_ms": None} for c in ROOTS[root]]
+    moved = {"cqi": {"moved_by_control": True}}
+    for per_ms, counted in ((2000, root != "stands"), (3000, True)):
+        clause = {"budget": {"changes": 1, "per_ms": per_ms}}
+        decision = decide(episode(*earlier, again, clause=clause, **moved))
+        assert decision["record"]["control"]["changes"] == int(counted)
+        assert (codes(decision, blocking=True) == ["budget"]) == counted
+        at = T - 2480 if root == "stands" else T - 130
+        assert decision["record"]["control"]["moved_at_ms"] == at
+
+
+def test_of_a_refused_root_the_earliest_repetition_that_stands_bounds_and_is_named() -> None:
+    gone = control("root", 10.0, 2500, outcome="refused", applied_at_ms=None)
+    lost = control("r0", 10.0, 2000, merged_with="root", outcome="refused", applied_at_ms=None)
+    first = control("r1", 9.95, 1900, merged_with="root", lease_until_ms=T - 1)
+    newest = control("r2", 10.03, 900, merged_with="root")
+    decision = assured(free(gone, lost, first, newest, value=10.04))
+    assert decision.lease is not None
+    assert decision.lease.merged_with == "r1"
+    assert codes(decide(free(gone, lost, first, newest, value=10.12))) == ["lease_conflict"]  # within 1 % of r2 only
+
+
+def test_names_in_a_circle_hide_no_change() -> None:
+    one = control("a", 10.0, 300, merged_with="b", lease_until_ms=None)
+    two = control("b", 10.0, 200, merged_with="a", lease_until_ms=None)
+    decision = decide(episode(one, two, clause={"budget": {"changes": 1, "per_ms": 9000}}))
+    assert codes(decision) == ["budget"]
+
+
+def test_a_slow_acknowledgement_does_not_displace_what_was_granted_after_it() -> None:
+    """b was granted before a's acknowledgement came: it may be what the network has."""
+    a = over(id_="a", value=10.0, applied_at_ms=T - 8000)
+    b = control("b", 18.0, 9000, applied_at_ms=None, outcome="unacknowledged", lease_until_ms=None)
+    found = episode(a, b, clause=STEP)
+    found["proposal"]["expected"] = {"bandwidth": {"value": 10, "unit": "MHz"}}
+    assert codes(decide(found)) == ["budget", "precondition"]
+    found["controls"].append(control("c", 10.0, 8500, lease_until_ms=None, applied_at_ms=T - 8400))
+    assert codes(decide(found)) == []
+    book = ControlBook()
+    for c in (a, b):
+        book.grant(read_control(c))
+    assert ids(book.controls_for(KEY, None, T)) == ["a", "b"]
+
+
+def test_the_tolerance_of_one_contract_does_not_loosen_the_lease_of_another() -> None:
+    lax = {"bandwidth": {"tolerance": 1000}}
+    for value, contract_id, action in (
+        (10.05, "strict/1", "HOLD"), (10.0, "strict/1", "APPLY"), (10.05, "test-slicing/1", "APPLY"),
+        (19.0, "strict/1", "HOLD"), (19.0, "test-slicing/1", "APPLY"),
+    ):  # fmt: skip
+        assert decide(episode(control(value=value, contract_id=contract_id), **lax))["action"] == action, value
+
+
+def test_the_book_keeps_a_repetition_whose_answer_may_still_come() -> None:
+    book = ControlBook(history_ms=1000, answer_ms=60_000)
+    book.grant(applied("a", ack_until_ms=T + 100))
+    book.outcome("d-a", "applied", T + 10)
+    book.grant(applied("b", at=T + 100, merged_with="p-a", ack_until_ms=T + 200))
+    book.grant(applied("c", at=T + 200, merged_with="p-a", ack_until_ms=T + 300))
+    book.outcome("d-c", "applied", T + 210)
+    book.grant(applied("x", at=T + 1000, value=12.0, ack_until_ms=T + 1100))
+    book.outcome("d-x", "applied", T + 1010)
+    book.grant(applied("y", at=T + 5000, value=12.0, merged_with="p-x"))
+    assert ids(book.due(T + 5000).unacknowledged) == ["b"]
+    book.outcome("d-b", "unacknowledged", T + 5000)
+    book.expire(T + 50_000)
+    assert ids(book.controls_for(KEY, None, T + 50_000)) == ["x", "y"]
+    assert book.outcome("d-b", "applied", T + 55_000) is not None
+    assert "b" in ids(book.controls_for(KEY, None, T + 55_000))  # the last that acted
+
+
+def test_a_fault_of_a_name_is_told_where_it_is() -> None:
+    least = {"control_key": KEY, "values": {}, "granted_at_ms": T}
+    for key in ("proposal_id", "decision_id"):
+        with pytest.raises(ControlError, match=rf"^\$\.{key}: must be a non-empty"):
+            read_control({**least, key: ""})
