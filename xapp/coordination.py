@@ -268,14 +268,21 @@ def _standing(own: Iterable[AppliedControl], f: Field) -> Standing:
     When such a one was applied, if it was, nobody knows; only one that was granted after it and applied displaces it.
     """
     items = []
-    for control in sorted(own, key=control_order):
+    for control in own:
         if control.outcome != "refused" and f.name in control.values:
             entry = control.values[f.name]
             items.append((control, _read(entry, f) or dict.fromkeys(_elements(entry["value"]))))
-    shown = {member: control_order(c) for c, elements in items if not unanswered(c) for member in elements}
+    if len(items) > 1:
+        items.sort(key=lambda item: action_order(item[0]), reverse=True)
+    shown: dict[Member, tuple[int, str]] = {}
+    if any(unanswered(c) for c, _ in items):
+        for control, elements in items:
+            if not unanswered(control):
+                for member in elements:
+                    shown[member] = max(control_order(control), shown.get(member, (0, "")))
     found: dict[Member, list[Old]] = {}
     settled: set[Member] = set()
-    for control, elements in sorted(items, key=lambda item: action_order(item[0]), reverse=True):
+    for control, elements in items:
         for member, value in elements.items():
             if unanswered(control):
                 stands = member not in shown or shown[member] < control_order(control)

@@ -72,7 +72,10 @@ def roots(own: Iterable[AppliedControl]) -> Roots:
     change. So the names lead back to a change, whatever they are.
     """
     held = (*own,)
-    if all(c.merged_with is None for c in held):
+    for control in held:
+        if control.merged_with is not None:
+            break
+    else:
         return {}
     named: dict[str, list[AppliedControl]] = {}
     for control in held:
@@ -95,7 +98,7 @@ def may_move(control: AppliedControl, known: Roots) -> bool:
     """Whether it changes its key, or would if an unanswered control that it repeats was not applied."""
     if control.outcome == "refused":
         return False
-    repeated = known.get(control.decision_id)
+    repeated = known.get(control.decision_id) if known else None
     return repeated is None or any(unanswered(c) for c in repeated)
 
 
@@ -465,7 +468,7 @@ def _needed(held: tuple[AppliedControl, ...], t_ms: int, horizon_ms: int, newest
     if len(held) == 1:
         return set() if held[0].outcome == "refused" and not forgetting else {held[0].decision_id}
     known = roots(held)
-    found = {c.decision_id for c in held if _binding(c, t_ms, horizon_ms)} | {newest} if newest is not None else set()
+    found: set[str] = set()
     standing = [
         (
             control,
@@ -475,34 +478,40 @@ def _needed(held: tuple[AppliedControl, ...], t_ms: int, horizon_ms: int, newest
         for control in held
         if control.outcome != "refused"
     ]
-    shown = {element: control_order(c) for c, elements, counts in standing if counts for element in elements}
+    shown: dict[Element, tuple[int, str]] = {}
+    if not all(counts for _, _, counts in standing):
+        shown = {element: control_order(c) for c, elements, counts in standing if counts for element in elements}
     settled: set[Element] = set()
     leases: list[AppliedControl] = []
     moved = False
     for control, elements, counts in sorted(standing, key=lambda item: action_order(item[0]), reverse=True):
-        moves, order = may_move(control, known), control_order(control)
         leased = lease_active(control, t_ms) and not any(_repeats(other, control) for other in leases)
         if leased:
             leases.append(control)
         if (
             leased
-            or (moves and (not moved or control.granted_at_ms > horizon_ms))
-            or elements - settled
-            or (not counts and any(e not in shown or shown[e] < order for e in elements))
+            or not elements <= settled
+            or ((not moved or control.granted_at_ms > horizon_ms) and may_move(control, known))
+            or (not counts and any(e not in shown or shown[e] < control_order(control) for e in elements))
         ):
             found.add(control.decision_id)
         if counts:
             settled |= elements
             moved = moved or control.decision_id not in known
+    if newest is not None:
+        found.add(newest)
+        found |= {c.decision_id for c in held if c.decision_id not in found and _binding(c, t_ms, horizon_ms)}
     return _with_roots(held, found, known)
 
 
 def _with_roots(held: tuple[AppliedControl, ...], found: set[str], known: Roots) -> set[str]:
     """`found` with all that decides what those repeat, and that bounds it."""
-    todo = {c.merged_with for c in held if c.decision_id in found}
+    if all(c.merged_with is None for c in held):
+        return found
+    todo: set[str | None] = {c.merged_with for c in held if c.decision_id in found}
+    standins = {c.merged_with: c for c in reversed(held) if c.merged_with is not None and _founds(c, known)}
     done: set[str | None] = {None}
     while todo := todo - done:
-        standins = {_founds(c, known): c for c in reversed(held)}
         more = [c for c in held if c.proposal_id in todo] + [standins[name] for name in todo if name in standins]
         found |= {c.decision_id for c in more}
         done |= todo
