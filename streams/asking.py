@@ -78,7 +78,12 @@ class Asks:
             return None
         before = self._asked.get(source)
         wait_ms = max(after_ms + _jitter(decision.decision_id, after_ms), self._spacing_ms)
+        wait_ms = min(wait_ms, _LARGEST_BACK_OFF_MS)
         return Asked(source, 1 if before is None else before.times + 1, t_ms + wait_ms + ANSWER_MS)
+
+    def forget(self) -> None:
+        """Whatever was asked counts no more: the clock was set back, and its times mean nothing."""
+        self._asked = {}
 
     def snapshot(self) -> dict[str, Asked]:
         """To go back to by `restore`."""

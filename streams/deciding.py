@@ -18,7 +18,7 @@ from streams.messages import AnswerMessage, OutcomeMessage
 from streams.telemetry import SourceStatus, decode
 from streams.wire import parse_object
 from xapp.authorization import decision_json
-from xapp.contract import Contract
+from xapp.contract import BindingError, Contract
 from xapp.effect import judge_effect
 from xapp.engine import assure, refuse
 from xapp.episode import PROPOSAL_KEY, RECORD_BYTES_KEY, read_proposal
@@ -34,6 +34,9 @@ DEFAULT_SPACING_MS: Final = 200
 """Least time between two requests to one source."""
 
 NEVER_MS: Final = 2**62
+
+MAX_ID_LENGTH: Final = 1_000
+"""Of a proposal's id: what refers to a proposal must fit into any message."""
 
 REQUEST_FORMAT: Final = "wirelessops.request/1"
 
@@ -128,8 +131,8 @@ def read_proposal_bytes(value: bytes | None) -> ProposalDocument:
     except ValueError as error:
         raise NotAProposal(str(error)) from error
     proposal_id = document.get("proposal_id")
-    if not isinstance(proposal_id, str) or not proposal_id:
-        raise NotAProposal("$.proposal_id: required, a string that is not empty")
+    if not isinstance(proposal_id, str) or not 0 < len(proposal_id) <= MAX_ID_LENGTH:
+        raise NotAProposal(f"$.proposal_id: required, a string of 1 to {MAX_ID_LENGTH} characters")
     canonical = orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
     return ProposalDocument(proposal_id, document, hashlib.sha256(canonical).hexdigest())
 
@@ -267,7 +270,10 @@ class RegionState:
         if contract is None:
             return None
         bindings = {k: tuple(v) if isinstance(v, list | tuple) else v for k, v in control.bindings.items()}
-        resolution = contract.resolve(bindings)
+        try:
+            resolution = contract.resolve(bindings)
+        except BindingError:  # the contract was changed under its id since
+            return None
         observations = self.store.episode_observations(resolution, t_ms)
         return judge_effect(contract, control, observations, self.store.sources(t_ms, resolution.sources), t_ms)
 

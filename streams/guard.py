@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Any, Final
 
 import structlog
@@ -19,7 +19,7 @@ from streams.answering import answer
 from streams.guard_books import Books
 from streams.guard_counters import Counters
 from streams.guard_desk import Desk
-from streams.guard_kafka import connect_consumer, connect_producer, ensure_topics
+from streams.guard_kafka import Unreachable, connect_consumer, connect_producer, ensure_topics
 from streams.guard_ownership import Ownership
 from streams.guard_reading import Reader
 from streams.guard_release import Release
@@ -36,6 +36,8 @@ from xapp.signing import KnownKeys, Signer
 _COMMIT_S: Final = 0.25
 _AGAIN_S: Final = 0.5
 _LOOK_S: Final = 0.01
+_STOP_SHARE: Final = 0.6
+"""What the control path may take of the time for stopping; the rest is for the app round it."""
 _STUCK_S: Final = 5.0
 """A guard that has not read for so long is not ready: its consumer is stuck, or no broker answers."""
 
@@ -151,21 +153,21 @@ class Guard:
     async def stop(self) -> None:
         """Finish the batches in hand, commit, and close, all within `stop_timeout_s`; later calls do nothing."""
         self._halt()
-        bound = self.settings.stop_timeout_s / 2
+        bound = self.settings.stop_timeout_s * _STOP_SHARE
         keepers = set(self._keepers.values())
         if keepers:
-            await asyncio.wait(keepers, timeout=bound)
+            await asyncio.wait(keepers, timeout=bound / 2)
         tasks = [*keepers, *self._parts]
         for task in tasks:
             task.cancel()
         if tasks:
-            await asyncio.wait(tasks, timeout=bound / 4)
+            await asyncio.wait(tasks, timeout=bound / 10)
         ownership, self._ownership = self._ownership, None
         if ownership is not None:
-            await stop_all(self._commit(ownership), ownership.stop(), timeout_s=bound / 2)
+            await stop_all(self._commit(ownership), ownership.stop(), timeout_s=bound / 5)
         consumer, producer = self._consumer, self._producer
         self._consumer = self._producer = None
-        await stop_all(*(client.stop() for client in (consumer, producer) if client is not None), timeout_s=bound / 4)
+        await stop_all(*(client.stop() for client in (consumer, producer) if client is not None), timeout_s=bound / 5)
         self._failed.set()
 
     def ask(self, region: str, query: AsOfQuery | ViewQuery) -> ViewMessage:
@@ -224,23 +226,22 @@ class Guard:
         while True:
             await ownership.changed.wait()
             ownership.changed.clear()
-            for partition in sorted(self._keepers.keys() - ownership.owned):
-                await self._give_up(partition)
+            await self._give_up(self._keepers.keys() - ownership.owned)
             for partition in sorted(ownership.owned - self._keepers.keys()):
                 task = asyncio.create_task(self._keep(partition, ownership), name=f"guard partition {partition}")
                 self._keepers[partition] = self._watched(task)
 
-    async def _give_up(self, partition: int) -> None:
-        keeper = self._keepers.pop(partition)
-        desk = self._desks.get(partition)
-        if desk is not None:
-            desk.stop()
-        keeper.cancel()
-        await asyncio.gather(keeper, return_exceptions=True)
+    async def _give_up(self, partitions: Set[int]) -> None:
+        keepers = [self._keepers.pop(partition) for partition in sorted(partitions)]
+        for partition in partitions & self._desks.keys():
+            self._desks[partition].stop()
+        for keeper in keepers:
+            keeper.cancel()
+        await asyncio.gather(*keepers, return_exceptions=True)
 
     async def _keep(self, partition: int, ownership: Ownership) -> None:
         """Own a partition until cancelled or stopped, beginning anew from the log whenever Kafka fails us."""
-        while not self._stopping:
+        while not self._stopping and partition in ownership.owned:
             version = ownership.version
             try:
                 await self._sit(partition, ownership)
@@ -250,7 +251,7 @@ class Guard:
                 await ownership.settled(version, self.settings.session_timeout_ms / 1000)
                 while ownership.version == version and not await ownership.confirmed(partition):
                     await ownership.settled(version, _AGAIN_S)
-            except (PublishError, KafkaError, OSError, TimeoutError) as error:
+            except (PublishError, KafkaError, Unreachable, OSError, TimeoutError) as error:
                 self.counters.reopened += 1
                 log.warning("partition taken up again", partition=partition, why=str(error) or type(error).__name__)
                 await asyncio.sleep(_AGAIN_S)
@@ -285,13 +286,14 @@ class Guard:
         assert self._reader is not None
         settings, began = self.settings, time.monotonic()
         controls_ms = max(settings.history_ms, _longest_control_ms(self._contracts))
+        evidence_ms = max(settings.history_ms, _longest_evidence_ms(self._contracts))
         committed = await ownership.committed(partition)
         consumer = await connect_consumer(settings, None)
         try:
             now_ms = self._clock()
             past = await read_past(consumer, self._topics, partition, now_ms - controls_ms, self._trusted)
             start = await find_start(
-                consumer, self._topics, partition, past, committed, now_ms, settings.history_ms, controls_ms,
+                consumer, self._topics, partition, past, committed, now_ms, evidence_ms, controls_ms,
                 finds_times=not self._alone,
             )  # fmt: skip
         finally:
@@ -301,8 +303,9 @@ class Guard:
         books = Books(partition, self._partitions, settings, self._contracts, past, start)
         release = Release(partition, settings, self._clock, self._signer)
         return Desk(
-            books, settings, self._contracts, self._clock, publisher, release, self.counters, self._reader.mark
-        )
+            books, settings, self._contracts, self._clock, publisher, release, self.counters, self._reader.mark,
+            start.gone,
+        )  # fmt: skip
 
     async def _commits(self) -> None:
         assert self._ownership is not None
@@ -314,7 +317,7 @@ class Guard:
                 log.warning("offsets not committed: tried again", why=str(error) or type(error).__name__)
 
     async def _commit(self, ownership: Ownership) -> None:
-        await ownership.commit({p: books.resume().proposals for p, books in self._books() if books.warm})
+        await ownership.commit({p: desk.durable for p, desk in self._desks.items() if desk.books.warm})
 
 
 def _longest_control_ms(contracts: Mapping[str, Contract]) -> int:
@@ -326,4 +329,14 @@ def _longest_control_ms(contracts: Mapping[str, Contract]) -> int:
             budget = 0 if control.budget is None else control.budget.per_ms or 0
             watched = (control.ack_ms or 0) + (0 if control.effect is None else control.effect.within_ms)
             longest = max(longest, control.lease_ms or 0, budget, watched)
+    return longest
+
+
+def _longest_evidence_ms(contracts: Mapping[str, Contract]) -> int:
+    """How far back evidence can matter to any contract, ms: its freshness, its windows, and the clocks' skew."""
+    longest = 0
+    for contract in contracts.values():
+        windows = [(c.window_ms or 0) + (c.max_gap_ms or 0) for c in contract.constraints]
+        fresh = [field.freshness_ms for field in contract.fields.values()]
+        longest = max(longest, max(fresh, default=0) + max(windows, default=0) + contract.max_clock_skew_ms)
     return longest

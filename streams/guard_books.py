@@ -56,6 +56,7 @@ class Books:
         self._answered: OrderedDict[ProposalKey, str] = OrderedDict()
         self._interim: dict[ProposalKey, Said] = {}
         self._asked: deque[tuple[int, str, Asked]] = deque()
+        self.open_bytes = 0
         self._take_up(past)
 
     @property
@@ -87,9 +88,15 @@ class Books:
         held = self.states.get(region)
         return self._new_state(region) if held is None else held
 
+    def keep(self, state: RegionState) -> None:
+        """Keep the state of a region of which something was read."""
+        self.states.setdefault(state.region, state)
+
     def reach(self, tp: TopicPartition, offset: int) -> None:
         """All of an input below the offset is taken in."""
         self.next[tp] = max(self.next[tp], offset)
+        if tp.topic == self._topics.telemetry:
+            self.note_asked_before(offset)
 
     def read(self) -> Read:
         """How far the inputs are taken in."""
@@ -128,12 +135,14 @@ class Books:
         if before is not None and before.digest == proposal.document.digest:
             proposal.attempt, proposal.said = before.attempt, (before.action, before.codes)
         self._open_keys[key] = proposal.document.digest
+        self.open_bytes += proposal.size
         self.open.add(proposal)
 
     def close(self, proposal: OpenProposal) -> None:
         """A proposal has its final decision."""
         key = key_of(proposal)
         self.open.close(proposal)
+        self.open_bytes -= proposal.size
         del self._open_keys[key]
         self._note_answered(key, proposal.document.digest)
 

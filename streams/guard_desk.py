@@ -36,6 +36,7 @@ AT_ONCE: Final = 64
 """Proposals of one batch: telemetry is read again before the next, so that a flood does not let the evidence age."""
 _INTERIM_LIMIT: Final = 32
 """Interim decisions published on one proposal; after them it still waits, and gets its final one."""
+_BATCH_BYTES: Final = 8_000_000
 _TRIES: Final = 5
 _SMOOTHING: Final = 0.3
 _LONGEST_BATCH_MS: Final = 2_000
@@ -64,7 +65,8 @@ class Desk:
     """Decides and publishes for one partition.
 
     `clock` gives t, Unix ms; `mark` the offset up to which telemetry was there when the broker last answered: a
-    proposal is decided once telemetry is read as far as it was when the proposal was read.
+    proposal is decided once telemetry is read as far as it was when the proposal was read. `gone`: proposals that the
+    broker dropped before any owner decided them.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class Desk:
         release: Release,
         counters: Counters,
         mark: Callable[[TopicPartition], int],
+        gone: Lost | None = None,
     ) -> None:
         self.books = books
         self._outbox: list[Outgoing] = []
@@ -97,6 +100,10 @@ class Desk:
         self._at_once = AT_ONCE
         self._decide_from: int | None = None
         self._checkpoint = (books.chain.index, clock())
+        self.durable = books.resume().proposals
+        """The offset below which every proposal is answered, dropped, or named by a dead letter that is written."""
+        if gone is not None:
+            self.intake.lost(gone)
 
     @property
     def positions(self) -> Mapping[TopicPartition, int]:
@@ -139,19 +146,33 @@ class Desk:
 
     async def _turn(self) -> bool:
         """Gives whether there may be more to do at once."""
+        now_ms = self._now()
         await self.intake.take_in()
         now_ms = self._now()
         self.books.open.wake_due(now_ms)
         self._watch.look(now_ms)
         taken = []
         if self._may_decide():
-            taken = self.books.open.take(self._at_once, now_ms, round(self._batch_ms))
+            taken = self._bounded(self.books.open.take(self._at_once, now_ms, round(self._batch_ms)))
             self._answer_questions()
         if taken or self._outbox or self._wants_checkpoint(now_ms):
             await self._publish(taken)
+        if not self._outbox:
+            self.durable = self.books.resume().proposals
         if taken:
             self._note_batch(max(0, self._clock() - now_ms))
         return len(self.intake) > 0 or (bool(taken) and self.books.open.ready > 0)
+
+    def _bounded(self, taken: list[OpenProposal]) -> list[OpenProposal]:
+        """No more bytes at once than one batch should carry; the rest goes back to the queue."""
+        size = 0
+        for number, proposal in enumerate(taken):
+            size += proposal.size
+            if number and size > _BATCH_BYTES:
+                for left in taken[number:]:
+                    self.books.open.again(left)
+                return taken[:number]
+        return taken
 
     def _note_batch(self, took_ms: int) -> None:
         """How long a batch takes while more wait: rises at once, falls slowly; nothing where none waits."""
@@ -168,6 +189,8 @@ class Desk:
         if now_ms < self._last_ms - _STEP_BACK_MS:
             log.warning("the clock was set back", by_ms=self._last_ms - now_ms)
             self.books.open.set_back(self._last_ms - now_ms)
+            for state in self.books.states.values():
+                state.asks.forget()
         self._last_ms = now_ms
         return now_ms
 

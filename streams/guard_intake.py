@@ -20,7 +20,7 @@ from streams.guard_books import Books
 from streams.guard_counters import Counters
 from streams.guard_reading import Lost, Reached
 from streams.guard_release import Release
-from streams.guard_restore import QUESTION_MS, ProposalKey
+from streams.guard_restore import OPEN_LIMIT_MS, QUESTION_MS, ProposalKey
 from streams.messages import AnswerMessage, AsOfQuery, OutcomeMessage, ViewQuery
 from streams.open_proposals import OpenProposal
 from streams.publishing import Outgoing
@@ -32,8 +32,6 @@ from streams.wire import parse_object
 from xapp.contract_loading import document_errors
 from xapp.evidence.store import Contradiction
 
-OPEN_LIMIT_MS: Final = 600_000
-"""No proposal stays open for longer, whatever its deadline."""
 _BREATHE: Final = 64
 """Messages taken in between two turns of the event loop, so that a backlog does not silence the web."""
 _BYTES: Final = 64_000_000
@@ -81,7 +79,8 @@ class Intake:
     @property
     def crowded(self) -> bool:
         """Whether no more proposals should be read for now."""
-        return self._books.open.ready + len(self._inbox) > self._queue_limit
+        many = self._books.open.ready + len(self._inbox) > self._queue_limit
+        return many or self._books.open_bytes > _BYTES
 
     @property
     def full(self) -> bool:
@@ -138,11 +137,12 @@ class Intake:
         self._counters.telemetry_messages += 1
         self._books.note_asked_before(message.offset)
         try:
-            state = self._books.state(self._books.region_of(message))
+            state = self._books.glance(self._books.region_of(message))
             ingested = state.ingest(message.value, message.timestamp)
         except (NoRegion, Undecodable, Contradiction) as error:
             self._reject_unless_told(message, self._books.reported.telemetry, str(error))
             return
+        self._books.keep(state)
         self._counters.observations += ingested.observations
         self._counters.repeated_reports += ingested.duplicate
         self._counters.unknown_keys += ingested.unknown_keys
@@ -183,7 +183,7 @@ class Intake:
 
     def _take_outcome(self, message: Any) -> None:
         try:
-            state = self._books.state(self._books.region_of(message))
+            state = self._books.glance(self._books.region_of(message))
             outcome = OutcomeMessage.model_validate(parse_object(message.value))
         except ValidationError as error:
             self._reject_unless_told(message, self._books.reported.outcomes, _first_fault(error))
@@ -200,9 +200,10 @@ class Intake:
 
     def _take_answer(self, message: Any) -> None:
         try:
-            state = self._books.state(self._books.region_of(message))
+            state = self._books.glance(self._books.region_of(message))
             given = AnswerMessage.model_validate(parse_object(message.value))
             state.take_answer(given, message.timestamp)
+            self._books.keep(state)
         except ValidationError as error:
             self._reject_unless_told(message, self._books.reported.answers, _first_fault(error))
             return

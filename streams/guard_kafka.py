@@ -156,7 +156,7 @@ def topic_config(settings: GuardSettings, name: str) -> dict[str, str]:
         "max.message.bytes": str(settings.max_message_bytes + _FRAMING_BYTES),
     }
     if name == settings.topics.controls:
-        config["cleanup.policy"] = "compact"
+        config |= {"cleanup.policy": "compact", "segment.ms": "3600000", "segment.bytes": "67108864"}
     if settings.replication > _SAFE_REPLICAS:
         config["min.insync.replicas"] = str(_SAFE_REPLICAS)
     return config

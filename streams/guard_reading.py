@@ -58,6 +58,7 @@ class Reader:
         self._takers: dict[int, Taker] = {}
         self._served: dict[int, Taker] = {}  # those that the consumer stands where they want it
         self._positions: dict[TopicPartition, int] = {}
+        self._marks: dict[TopicPartition, int] = {}
         self._changed = False
         self._heard: dict[TopicPartition, int | None] = {}
         self._heard_at = time.monotonic()
@@ -86,8 +87,10 @@ class Reader:
         """
         if tp not in self._consumer.assignment():
             return 0
-        stable = self._consumer.last_stable_offset(tp)
-        return self._consumer.highwater(tp) or 0 if stable is None or stable < 0 else stable
+        stable, known = self._consumer.last_stable_offset(tp), self._marks.get(tp, 0)
+        mark = self._consumer.highwater(tp) or 0 if stable is None or stable < 0 else stable
+        self._marks[tp] = max(mark, known)  # an assignment made anew knows none at first
+        return self._marks[tp]
 
     def stop(self) -> None:
         """Ask `run` to end."""

@@ -14,6 +14,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from streams.asking import Asked
 from streams.deciding import Read, Resume
+from streams.guard_reading import Lost
 from streams.reading import read_to
 from streams.topics import NoRegion, Topics, region_of
 from xapp.chain import Chain, ChainError, Checkpoint
@@ -24,6 +25,10 @@ ANSWERED_LIMIT: Final = 10_000
 """How many final decisions of a partition are remembered, to drop repeats of their proposals, after a restart too."""
 QUESTION_MS: Final = 10_000
 """A question is answered after a change of owner only where it is no older than this."""
+OPEN_LIMIT_MS: Final = 600_000
+"""No proposal stays open for longer, whatever its deadline."""
+_MARGIN_MS: Final = 10_000
+"""How far the clocks of guards and brokers may be apart for an outcome to be found again."""
 _TAIL: Final = 16
 
 
@@ -110,13 +115,15 @@ class Past:
 class Start:
     """Where to read each input from, and up to where (`warm_at`) before anything is decided.
 
-    `reread_to`: where `proposals` ended; decisions on those below may have been made by former owners.
+    `reread_to`: where `proposals` ended; decisions on those below may have been made by former owners. `gone`:
+    proposals that nobody decided and the broker no longer holds.
     """
 
     positions: Mapping[TopicPartition, int]
     warm_at: Mapping[TopicPartition, int]
     reread_to: int
     answered_queries: frozenset[str]
+    gone: Lost | None
 
 
 async def read_past(
@@ -214,9 +221,11 @@ async def _bounds(consumer: AIOKafkaConsumer, tp: TopicPartition) -> tuple[int, 
 
 async def find_start(
     consumer: AIOKafkaConsumer, topics: Topics, partition: int, past: Past, committed: int | None, now_ms: int,
-    history_ms: int, controls_ms: int, finds_times: bool,
+    evidence_ms: int, controls_ms: int, finds_times: bool,
 ) -> Start:  # fmt: skip
     """Where a new owner reads on. `committed`: the group's offset of `proposals`; times in ms.
+
+    Outcomes are read back as far as the oldest control that is taken up, and answers as long as a proposal may be open.
 
     `finds_times`: whether the broker says where a time stands; inputs are read from their beginning where it does not.
     """
@@ -224,19 +233,27 @@ async def find_start(
     tps = {name: TopicPartition(getattr(topics, name), partition) for name in names}
     consumer.assign(list(tps.values()))
     begins, ends = await consumer.beginning_offsets(list(tps.values())), await consumer.end_offsets(list(tps.values()))
-    back = {"telemetry": history_ms, "outcomes": controls_ms, "answers": history_ms}
+    granted = [control.granted_at_ms for _, control in past.controls]
+    granted += [said.lease.granted_at_ms for said in past.said if said.lease is not None]
+    oldest_ms = now_ms - min(granted, default=now_ms) + _MARGIN_MS
+    back = {"telemetry": evidence_ms, "outcomes": max(controls_ms, oldest_ms)}
+    back["answers"] = max(evidence_ms, OPEN_LIMIT_MS)
     back |= {"queries": QUESTION_MS, "views": QUESTION_MS}
     found = await consumer.offsets_for_times({tps[name]: max(0, now_ms - ms) for name, ms in back.items()})
     positions: dict[TopicPartition, int] = {}
     for name in back:
         at, nothing_so_young = found.get(tps[name]), (ends if finds_times else begins)[tps[name]]
         positions[tps[name]] = nothing_so_young if at is None else at.offset
-    last = past.last
-    resume = max(begins[tps["proposals"]], committed or 0, 0 if last is None else last.resume.proposals)
-    positions[tps["proposals"]] = min(resume, ends[tps["proposals"]])
+    last, proposals = past.last, tps["proposals"]
+    resume = max(committed or 0, 0 if last is None else last.resume.proposals)
+    gone = None
+    if begins[proposals] > resume and (last is not None or committed is not None):
+        reason = "the broker no longer holds it: dropped before it was decided"
+        gone = Lost(proposals.topic, partition, resume, begins[proposals] - 1, reason)
+    positions[proposals] = min(max(begins[proposals], resume), ends[proposals])
     answered: set[str] = set()
     views = tps["views"]
     async for message in read_to(consumer, {views: ends[views]}, {views: positions.pop(views)}):
         answered.update(value.decode(errors="replace") for name, value in message.headers if name == "ce_id" and value)
     warm_at = {tps[name]: ends[tps[name]] for name in ("telemetry", "outcomes", "answers")}
-    return Start(positions, warm_at, ends[tps["proposals"]], frozenset(answered))
+    return Start(positions, warm_at, ends[proposals], frozenset(answered), gone)

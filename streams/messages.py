@@ -184,7 +184,12 @@ class Settled(Wire):
 
     field: Text
     subject: str | None = None
-    value: Annotated[float, Field(strict=True, allow_inf_nan=False)] | Annotated[int, Field(strict=True)] | bool | str
+    value: (
+        Annotated[int, Field(strict=True, ge=-(2**63), lt=2**63)]
+        | Annotated[float, Field(strict=True, allow_inf_nan=False)]
+        | Annotated[bool, Field(strict=True)]
+        | Annotated[str, Field(strict=True)]
+    )
     unit: str | None = None
     observations: Annotated[list[Text], Field(min_length=1)]
 

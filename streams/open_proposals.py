@@ -40,6 +40,11 @@ class OpenProposal:
     wake_ms: int = _NEVER
     ready: bool = field(default=False)
 
+    @property
+    def size(self) -> int:
+        """Bytes of the message."""
+        return len(self.message.value or b"")
+
 
 class OpenProposals:
     """All open proposals of a partition, by their offset."""

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 import structlog
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException, Producer
 
 from streams.publishing import Fenced, Late, Outgoing, PublishError, TooLarge
 
@@ -86,6 +86,8 @@ class TransactionalPublisher:
             if error.code() in _FENCED:
                 raise Fenced(f"{self._id}: {error.str()}") from exception
             raise PublishError(f"{self._id}: {error.str()}") from exception
+        except BufferError as error:
+            raise PublishError(f"{self._id}: the batch is larger than the client's queue") from error
 
     def _open(self) -> None:
         self._producer = Producer(self._options)
@@ -138,7 +140,9 @@ class TransactionalPublisher:
                 if error is not None:
                     failed.append((index, error))
                 else:
-                    appended[index] = message.timestamp()[1]
+                    kind, at_ms = message.timestamp()
+                    # of a topic that keeps the writer's time: at the latest now, as the acknowledgement is here
+                    appended[index] = at_ms if kind == TIMESTAMP_LOG_APPEND_TIME else time.time_ns() // 1_000_000
 
             return note
 

@@ -53,7 +53,7 @@ def answer(
         return _complain(str(error), 1)
     except ValidationError as error:
         return _complain("; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()), 2)
-    except (SettingsError, NoRegion, ValueError, KafkaError, TimeoutError, OSError) as error:
+    except (SettingsError, NoRegion, ValueError, TypeError, KafkaError, TimeoutError, OSError) as error:
         return _complain(str(error) or type(error).__name__, 2)
     print(orjson.dumps(said.model_dump()).decode())
     return 0

@@ -23,6 +23,9 @@ from xapp.signing import KnownKeys, Signer
 
 log = structlog.get_logger(__name__)
 
+_APP_SHARE = 0.3
+"""What the app round the control path may take of the time for stopping."""
+
 EXIT_OK = 0
 EXIT_FAILED = 1
 EXIT_BAD_START = 2
@@ -44,7 +47,8 @@ def run(bootstrap_servers: str | None, kafka_config: Path | None = None, **optio
                 security = kafka_security(kafka_config)
                 settings = GuardSettings.of(bootstrap_servers=bootstrap_servers, security=security, **options)
             contracts = load_contracts(settings.contracts_dir)
-            guard = Guard(settings, contracts, signer=_signer(settings), trusted=_trusted(settings))
+            signer = _signer(settings)
+            guard = Guard(settings, contracts, signer=signer, trusted=_trusted(settings, signer))
             if settings.web_port is not None:
                 check_port(settings.web_host, settings.web_port)
         except (SettingsError, KeyFault, RuntimeError) as error:
@@ -89,7 +93,7 @@ async def _stop(settings: GuardSettings, guard: Guard, app: Any, running: asynci
     await guard.stop()
     running.cancel()
     stopping = asyncio.create_task(app.stop(), name="app stop")
-    _, late = await asyncio.wait({stopping, running}, timeout=settings.stop_timeout_s / 2)
+    _, late = await asyncio.wait({stopping, running}, timeout=settings.stop_timeout_s * _APP_SHARE)
     for task in late:
         task.cancel()
 
@@ -106,8 +110,14 @@ def _signer(settings: GuardSettings) -> Signer | None:
     return signer
 
 
-def _trusted(settings: GuardSettings) -> KnownKeys | None:
-    return known_keys(settings.trusted_keys) if settings.trusted_keys else None
+def _trusted(settings: GuardSettings, signer: Signer | None) -> KnownKeys | None:
+    """Whose decisions are taken up. Raises SettingsError where this guard would not believe its own."""
+    if not settings.trusted_keys:
+        return None
+    known = known_keys(settings.trusted_keys)
+    if signer is None or signer.keyid not in known:
+        raise SettingsError("trusted_keys: this guard's own key must be among them (give it by signing_key)")
+    return known
 
 
 def _complain(error: BaseException, code: int) -> int:
