@@ -379,3 +379,55 @@ async def test_a_guard_whose_broker_is_gone_says_that_it_is_not_ready() -> None:
             while guard.ready:  # noqa: ASYNC110 - readiness is asked for, it tells nobody
                 await asyncio.sleep(0.05)
         assert "nothing was read" in str(guard.why_not_ready())
+
+
+async def test_a_source_is_not_asked_again_for_a_restart_of_the_guard() -> None:
+    """It sends nothing, so nothing that comes after the restart could tell that it was asked."""
+    with EmbeddedBroker() as broker:
+        settings = GuardSettings.embedded(broker.bootstrap_servers)
+        rig = Rig(broker.bootstrap_servers)
+        for run in range(3):
+            async with running(Guard(settings, contracts())):
+                if run == 0:
+                    await rig.open()
+                    await rig.send("telemetry", outage(left=1, after_ms=60_000))
+                await rig.send("proposals", proposal(f"p{run}", deadline_ms=soon(600_000)))
+                decision = await rig.decision(f"p{run}")
+                assert (decision["action"], decision["retry"]["left"]) == ("RETRY", 1)
+        assert len(rig.written["requests"]) == 1
+        await rig.close()
+
+
+async def test_an_id_too_long_to_refer_to_is_a_dead_letter_and_the_partition_goes_on() -> None:
+    async with guarded() as (rig, _):
+        await rig.send("telemetry", report("r1", 9))
+        longest, too_long = "x" * 1_000, "x" * 400_000
+        letter = await rig.dead_letter(await rig.send("proposals", proposal(too_long)))
+        assert "proposal_id" in letter["reason"]
+        await rig.send("proposals", proposal(longest))
+        assert (await rig.decision(longest))["action"] == "APPLY"
+
+
+async def test_strange_keys_of_what_cannot_be_read_leave_nothing_behind() -> None:
+    async with guarded() as (rig, guard):
+        for n in range(50):
+            for topic in ("telemetry", "outcomes", "answers"):
+                await rig.send(topic, b"{", key=f"strange-{n}".encode())
+        last = await rig.send("telemetry", b"{")
+        await rig.dead_letter(last)
+        assert guard.stats()["regions"] == {}
+
+
+async def test_what_was_asked_before_the_clock_was_set_back_keeps_nobody_waiting_for_an_hour() -> None:
+    now_ms = unix_ms()
+    async with guarded(lambda: now_ms, hold_ms=300) as (rig, _):
+        status = orjson.loads(outage(left=2, after_ms=50))
+        await rig.send("telemetry", orjson.dumps({**status, "event_time_ms": now_ms - 10}), timestamp_ms=now_ms - 5)
+        await rig.send("proposals", proposal("before", created_at_ms=now_ms, deadline_ms=now_ms + 60_000))
+        assert (await rig.decision("before"))["asked"]["count"] == 1
+        now_ms -= 3_600_000
+        later = {**status, "event_time_ms": now_ms - 10}
+        await rig.send("telemetry", orjson.dumps(later), timestamp_ms=now_ms - 5)
+        await rig.send("proposals", proposal("after", created_at_ms=now_ms))
+        decision = await rig.decision("after")
+        assert decision["final"] is False, "it may wait for as long as it could have"

@@ -20,6 +20,7 @@ from guard_rig import Rig, contracts, guarded, proposal, report
 
 from streams.broker import EmbeddedBroker
 from streams.guard import Guard
+from streams.keys import write_new
 from streams.recorder import Recorder
 from streams.recording import read_recording
 from streams.settings import GuardSettings
@@ -274,3 +275,13 @@ def test_a_region_goes_to_the_partition_that_the_default_partitioner_of_kafka_cl
         ids = list(range(count))
         for region in ("north", "south", "a", "", "région-7", "x" * 249):
             assert partition_of(region, ids) == choose(region.encode(), ids, ids)
+
+
+def test_a_guard_that_would_not_believe_its_own_decisions_does_not_start(tmp_path: Path) -> None:
+    signer, public = write_new(tmp_path / "other")
+    assert signer.keyid
+    code = RUN.replace("unsigned=True, ", "").format(server=None, options={"trusted_keys": (str(public),)})
+    process = start(code)
+    _, error = process.communicate(timeout=20)
+    assert process.returncode == 2
+    assert "trusted_keys" in error

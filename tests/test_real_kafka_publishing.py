@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 from real_kafka import RealKafka
@@ -71,3 +73,18 @@ async def test_a_release_that_was_appended_too_late_is_taken_back_and_the_next_o
         await owner.publish([], [message(topic, valid_until_ms=10**14)])
     finally:
         await owner.close()
+
+
+async def test_where_a_topic_keeps_the_writers_time_an_apply_is_late_by_the_time_of_its_acknowledgement(
+    kafka: RealKafka,
+) -> None:
+    topic = kafka.create_topic("control", message_timestamp_type="CreateTime")
+    writer = publisher(kafka)
+    try:
+        await writer.open()
+        now_ms = time.time_ns() // 1_000_000
+        with pytest.raises(Late):
+            await writer.publish([], [message(topic, now_ms - 1)])
+        await writer.publish([], [message(topic, now_ms + 60_000)])
+    finally:
+        await writer.close()
