@@ -14,19 +14,20 @@ from typing import Any, Final
 import orjson
 
 from streams.asking import Asked, Asks
-from streams.messages import AnswerMessage, OutcomeMessage
+from streams.messages import AnswerMessage, OutcomeMessage, Settled
 from streams.telemetry import SourceStatus, decode
 from streams.wire import parse_object
 from xapp.authorization import decision_json
-from xapp.contract import BindingError, Contract
+from xapp.contract import BindingError, Contract, Field
 from xapp.effect import judge_effect
 from xapp.engine import assure, refuse
 from xapp.episode import PROPOSAL_KEY, RECORD_BYTES_KEY, read_proposal
 from xapp.evidence.series import ReportColumns
 from xapp.evidence.store import EvidenceStore
+from xapp.integrity.conflict import differ
 from xapp.integrity.operator import VERDICT
 from xapp.leases import AppliedControl, ControlBook
-from xapp.model import Decision, Episode, Malformed, Measurement, Proposal, Report
+from xapp.model import Decision, Episode, Malformed, Measurement, Observation, Proposal, Report
 
 DEFAULT_HISTORY_MS: Final = 60_000
 DEFAULT_HISTORY_COUNT: Final = 4096
@@ -190,16 +191,35 @@ class RegionState:
         return all(other.granted_at_ms <= control.granted_at_ms for other in same)
 
     def take_answer(self, answer: AnswerMessage, ingest_time_ms: int) -> None:
-        """Take in an operator's answer: evidence of origin `operator`. Raises Contradiction as `ingest` does."""
+        """Take in an operator's answer: evidence of origin `operator`. Raises Contradiction as `ingest` does.
+
+        What it names is settled, and what the same sources have repeated since, within the field's tolerance: on a live
+        network the reports that an operator looked at are no longer the newest when the answer arrives.
+        """
         verdict = Measurement(VERDICT, answer.verdict, subject=f"proposal:{answer.proposal_id}", origin="operator")
         settled = [
             Measurement(
-                s.field, s.value, s.unit, subject=s.subject, origin="operator", parents=tuple(s.observations)
+                s.field, s.value, s.unit, subject=s.subject, origin="operator",
+                parents=self._in_dispute(s, ingest_time_ms),
             )
             for s in answer.settles
         ]  # fmt: skip
         report = Report(f"answer/{answer.answer_id}", f"operator:{answer.operator}", answer.at_ms, (verdict, *settled))
         self.store.append(report, ingest_time_ms)
+
+    def _in_dispute(self, settled: Settled, t_ms: int) -> tuple[str, ...]:
+        """The observations that an answer names, and their repetitions that are the heads of their sources at t."""
+        fields = [c.fields[settled.field] for c in self.contracts.values() if settled.field in c.fields]
+        ids = dict.fromkeys(settled.observations)
+        for identity in settled.observations:
+            slot = self.store.find(identity)
+            if slot is None:
+                continue
+            named = self.store.observation(slot)
+            for head in self.store.as_of(named.subject, named.name, t_ms, t_ms, named.source):
+                if all(_repeats(named, head, field) for field in fields):
+                    ids[head.id] = None
+        return tuple(ids)
 
     def note(self, lease: AppliedControl | None, asked: Asked | None) -> None:
         """Note what a decision that was made granted or asked."""
@@ -309,6 +329,13 @@ class RegionState:
             "issued_at_ms": t_ms,
         }
         return orjson.dumps(request)
+
+
+def _repeats(named: Observation, head: Observation, field: Field) -> bool:
+    """Whether a source says what it said before: in the same unit, within the field's tolerance."""
+    if named.value is None or head.value is None or type(named.value) is not type(head.value):
+        return named.value is None and head.value is None
+    return named.unit == head.unit and not differ(head.value, named.value, field)
 
 
 def unrecordable(region: str, proposal: ProposalDocument, t_ms: int, size: int) -> Decision:

@@ -51,8 +51,10 @@ def settle(record: Mapping[str, Any], said: Sequence[str]) -> list[Settled]:
             by_subject.setdefault(observation["subject"], []).append(observation["id"])
         for subject, ids in by_subject.items():
             observations = list(dict.fromkeys(ids))
+            of = {o["unit"] for o in open_fields[field] if o["id"] in observations}
+            said_in = unit or (of.pop() if len(of) == 1 else None)  # the unit that all in dispute share
             found.append(
-                Settled(field=field, subject=subject, value=_value(text), unit=unit or None, observations=observations)
+                Settled(field=field, subject=subject, value=_value(text), unit=said_in, observations=observations)
             )
     return found
 
@@ -66,6 +68,8 @@ def answer_to(
         raise NotSettled(f"the guard said {record['action']}: only an ESCALATE waits for an operator")
     if verdict == "deny" and said:
         raise NotSettled("a denial settles nothing")
+    if verdict == "approve" and not disputes(record):
+        raise NotSettled(f"nothing here is for an operator to settle, only to deny: {record['explanation']}")
     if verdict == "approve" and not said:
         raise NotSettled(f"an approval says which value holds, --settle FIELD=VALUE[:UNIT]:\n{told(record)}")
     return AnswerMessage.model_validate(

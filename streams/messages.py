@@ -282,6 +282,7 @@ MODELS: Final[dict[str, type[Wire]]] = {
     "wirelessops.decision/1": DecisionMessage,
     "wirelessops.request/1": RequestMessage,
     "wirelessops.outcome/1": OutcomeMessage,
+    "wirelessops.answer/1": AnswerMessage,
     "wirelessops.dead-letter/1": DeadLetterMessage,
     "wirelessops.view/1": ViewMessage,
 }

@@ -23,6 +23,7 @@ def record(action: str = "ESCALATE", code: str = "conflict", field: str | None =
         "decision_id": "d1",
         "proposal_id": "p1",
         "violations": [violation],
+        "explanation": "why",
         "record": {"episode": {"observations": held}},
     }
 
@@ -76,5 +77,5 @@ def test_only_an_escalation_waits_for_an_operator() -> None:
 @pytest.mark.parametrize("code", ["stale", "missing", "unknown_source", "unresolved_provenance"])
 def test_what_is_no_ambiguity_and_no_conflict_is_not_for_an_operator_to_settle(code: str) -> None:
     assert disputes(record(code=code)) == []
-    with pytest.raises(NotSettled, match="nothing to settle"):
+    with pytest.raises(NotSettled, match="only to deny: why"):
         answered("approve", "cqi=12", of=record(code=code))

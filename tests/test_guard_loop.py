@@ -133,8 +133,9 @@ async def test_requests_are_bounded_by_what_the_source_allows_and_their_back_off
 
 async def escalated(rig: Rig, proposal_id: str = "p1") -> dict[str, Any]:
     now = unix_ms()
-    await rig.send("telemetry", report("one", 3, event_time_ms=now))
-    await rig.send("telemetry", report("two", 12, event_time_ms=now, source="rt:north"))
+    for name, value, source in (("one", 3, "e2:gnb-1"), ("two", 12, "rt:north")):
+        identity = name if proposal_id == "p1" else f"{name}/{proposal_id}"
+        await rig.send("telemetry", report(identity, value, event_time_ms=now, source=source))
     await rig.send("proposals", proposal(proposal_id, deadline_ms=soon()))
     decision = await rig.decision(proposal_id)
     assert (decision["action"], decision["final"]) == ("ESCALATE", False)
@@ -169,6 +170,18 @@ async def test_an_operator_settles_the_conflict_that_the_answer_names() -> None:
         assert (done["action"], done["attempt"]) == ("APPLY", 2)
         assert done["used"]["cqi"][0] not in ("one#0", "two#0")
         assert guard.stats()["answers"] == {"approve": 1}
+
+
+async def test_an_answer_holds_while_the_sources_repeat_their_dispute_and_not_when_it_is_another() -> None:
+    async with guarded(document=TWO_SOURCES) as (rig, _):
+        for name, later, action in (("same", (3, 12), "APPLY"), ("another", (3, 14), "ABSTAIN")):
+            decision = await escalated(rig, name)
+            named = [o for v in decision["violations"] if v["blocking"] for o in v["observations"]]
+            for n, (value, source) in enumerate(zip(later, ("e2:gnb-1", "rt:north"), strict=True)):
+                await rig.send("telemetry", report(f"{name}-{n}", value, source=source))
+            await rig.send("answers", answer(decision, "approve", settles=settled(12, named)))
+            await rig.send("answers", answer(decision, "deny", answer_id=f"late/{name}"))
+            assert (await final(rig, name))["action"] == action
 
 
 async def test_an_answer_settles_nothing_that_it_does_not_name() -> None:

@@ -10,7 +10,7 @@ from xapp.model import Repair, Retry, Violation
 
 _NEXT: Final = {
     "ESCALATE": "An operator must settle it.",
-    "HOLD": "Propose again when newer evidence has arrived.",
+    "HOLD": "Newer evidence may release it.",
     "ABSTAIN": "Nothing was executed; the proposal needs another plan or other terms.",
 }
 
@@ -35,7 +35,7 @@ def explain(
         told.append(f"{findings.mixed[0]} and {findings.mixed[1]} fail independently")
     follow = _NEXT.get(rule.action, "")
     if rule.action == "HOLD" and "HOLD" in findings.asked:
-        follow = "Propose again when that has passed."
+        follow = "It may be released when that has passed."
     if retry is not None:
         follow = f"Ask {retry.source} again after {retry.after_ms} ms ({retry.left} attempts left)."
     return f"{'; '.join(told)}. {follow}".strip()

@@ -46,7 +46,7 @@ def answer(
         said = asyncio.run(
             _answer(bootstrap_servers, names, security, region, proposal_id, {
                 "answer_id": uuid4().hex, "verdict": verdict, "operator": operator, "reason": reason,
-                "at_ms": time.time_ns() // 1_000_000, "said": settles,
+                "said": settles,
             })
         )  # fmt: skip
     except NotSettled as error:
@@ -76,7 +76,7 @@ async def _answer(
                 record = _record_of(message.value, proposal_id) or record
         if record is None:
             raise NotSettled(f"no record of proposal {proposal_id!r} in region {region!r}")
-        message = answer_to(record, **given)
+        message = answer_to(record, at_ms=time.time_ns() // 1_000_000, **given)
         headers = cloud_event(
             event_id=message.answer_id, source=f"/wirelessops/operator/{message.operator}", kind=message.format,
             time_ms=message.at_ms,
