@@ -57,8 +57,12 @@ class Said:
     asked: Asked | None
 
     @classmethod
-    def of(cls, value: bytes | None, key: bytes | None, trusted: KnownKeys | None) -> Said | None:
-        """Read a decision; None for what is none, or is of nobody who is trusted."""
+    def of(cls, value: bytes | None, key: bytes | None, trusted: KnownKeys | None, since_ms: int) -> Said | None:
+        """Read a decision; None for what is none, or is of nobody who is trusted.
+
+        What it granted before `since_ms` is left out: no lease, window or watch reaches back so far, and what was last
+        applied to a key stands in `controls`.
+        """
         try:
             said = orjson.loads(value or b"")
             if trusted is not None and check_document(said, trusted) is not None:
@@ -75,7 +79,7 @@ class Said:
                 decided_at_ms=said["decided_at_ms"],
                 read=Read(evidence["offset"], evidence["outcomes"], evidence["answers"]),
                 resume=Resume(resume["proposals"], resume["sequence"]),
-                lease=None if said["lease"] is None else read_control(said["lease"]),
+                lease=read_control(said["lease"]) if said["lease"] and said["decided_at_ms"] >= since_ms else None,
                 asked=None if asked is None else Asked(asked["source"], asked["count"], asked["until_ms"]),
             )
         except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, NoRegion, ControlError):
@@ -144,7 +148,7 @@ async def read_past(
         start = max(begin, end - distance)
         past.said = []
         async for message in read_to(consumer, {tp: end}, {tp: start}):
-            said = Said.of(message.value, message.key, trusted)
+            said = Said.of(message.value, message.key, trusted, since_ms)
             if said is not None and (not past.said or said.sequence > past.said[-1].sequence):
                 past.said.append(said)
         if start == begin or _reaches(past.said, since_ms):
@@ -225,7 +229,8 @@ async def find_start(
 ) -> Start:  # fmt: skip
     """Where a new owner reads on. `committed`: the group's offset of `proposals`; times in ms.
 
-    Outcomes are read back as far as the oldest control that is taken up, and answers as long as a proposal may be open.
+    Outcomes are read back as far as decisions are taken up with what they granted, answers as long as a proposal may be
+    open.
 
     `finds_times`: whether the broker says where a time stands; inputs are read from their beginning where it does not.
     """
@@ -233,10 +238,7 @@ async def find_start(
     tps = {name: TopicPartition(getattr(topics, name), partition) for name in names}
     consumer.assign(list(tps.values()))
     begins, ends = await consumer.beginning_offsets(list(tps.values())), await consumer.end_offsets(list(tps.values()))
-    granted = [control.granted_at_ms for _, control in past.controls]
-    granted += [said.lease.granted_at_ms for said in past.said if said.lease is not None]
-    oldest_ms = now_ms - min(granted, default=now_ms) + _MARGIN_MS
-    back = {"telemetry": evidence_ms, "outcomes": max(controls_ms, oldest_ms)}
+    back = {"telemetry": evidence_ms, "outcomes": controls_ms + _MARGIN_MS}
     back["answers"] = max(evidence_ms, OPEN_LIMIT_MS)
     back |= {"queries": QUESTION_MS, "views": QUESTION_MS}
     found = await consumer.offsets_for_times({tps[name]: max(0, now_ms - ms) for name, ms in back.items()})
