@@ -179,6 +179,7 @@ async def test_an_answer_holds_while_the_sources_repeat_their_dispute_and_not_wh
             named = [o for v in decision["violations"] if v["blocking"] for o in v["observations"]]
             for n, (value, source) in enumerate(zip(later, ("e2:gnb-1", "rt:north"), strict=True)):
                 await rig.send("telemetry", report(f"{name}-{n}", value, source=source))
+            await rig.ask(kind="as_of", query_id=name, name="cqi", subject="cell:1/ue:7")  # the reports are taken in
             await rig.send("answers", answer(decision, "approve", settles=settled(12, named)))
             if action == "ABSTAIN":
                 await rig.send("answers", answer(decision, "deny", answer_id=f"late/{name}"))
