@@ -18,16 +18,15 @@ from streams.messages import AnswerMessage, OutcomeMessage, Settled
 from streams.telemetry import SourceStatus, decode
 from streams.wire import parse_object
 from xapp.authorization import decision_json
-from xapp.contract import BindingError, Contract, Field
+from xapp.contract import BindingError, Contract
 from xapp.effect import judge_effect
 from xapp.engine import assure, refuse
 from xapp.episode import PROPOSAL_KEY, RECORD_BYTES_KEY, read_proposal
 from xapp.evidence.series import ReportColumns
 from xapp.evidence.store import EvidenceStore
-from xapp.integrity.conflict import differ
-from xapp.integrity.operator import VERDICT
+from xapp.integrity.operator import VERDICT, repeats
 from xapp.leases import AppliedControl, ControlBook
-from xapp.model import Decision, Episode, Malformed, Measurement, Observation, Proposal, Report
+from xapp.model import Decision, Episode, Malformed, Measurement, Proposal, Report
 
 DEFAULT_HISTORY_MS: Final = 60_000
 DEFAULT_HISTORY_COUNT: Final = 4096
@@ -217,7 +216,7 @@ class RegionState:
                 continue
             named = self.store.observation(slot)
             for head in self.store.as_of(named.subject, named.name, t_ms, t_ms, named.source):
-                if all(_repeats(named, head, field) for field in fields):
+                if all(repeats(named, head, field) for field in fields):
                     ids[head.id] = None
         return tuple(ids)
 
@@ -289,9 +288,8 @@ class RegionState:
         contract = self.contracts.get(control.contract_id)
         if contract is None:
             return None
-        bindings = {k: tuple(v) if isinstance(v, list | tuple) else v for k, v in control.bindings.items()}
         try:
-            resolution = contract.resolve(bindings)
+            resolution = contract.resolve(control.bindings)
         except BindingError:  # the contract was changed under its id since
             return None
         observations = self.store.episode_observations(resolution, t_ms)
@@ -301,19 +299,17 @@ class RegionState:
         """When the first lease ends that may stand in the way of a decision, and one ms more; far ahead without one."""
         if decision.control_key is None or not any(v.code == "lease_conflict" for v in decision.violations):
             return NEVER_MS
-        bindings = {k: tuple(v) if isinstance(v, list | tuple) else v for k, v in decision.bindings.items()}
-        held = self.controls.controls_for(decision.control_key, contract.resolve(bindings), t_ms)
+        held = self.controls.controls_for(decision.control_key, contract.resolve(decision.bindings), t_ms)
         ends = (c.lease_until_ms for c in held if c.lease_until_ms is not None and c.lease_until_ms >= t_ms)
         return min(ends, default=NEVER_MS - 1) + 1
 
     def _request(self, decision: Decision, proposal: ProposalDocument, t_ms: int, asked: Asked) -> bytes:
         assert decision.retry is not None
         contract = self.contracts[proposal.document["contract_ref"]]
-        bindings = {k: tuple(v) if isinstance(v, list | tuple) else v for k, v in decision.bindings.items()}
         out = {violation.field for violation in decision.violations if violation.code == "outage"}
         wanted = [
             {"name": member.field.name, "subject": member.subject}
-            for member in contract.resolve(bindings).members
+            for member in contract.resolve(decision.bindings).members
             if member.field.name in out and decision.retry.source in member.sources
         ]
         request = {
@@ -329,13 +325,6 @@ class RegionState:
             "issued_at_ms": t_ms,
         }
         return orjson.dumps(request)
-
-
-def _repeats(named: Observation, head: Observation, field: Field) -> bool:
-    """Whether a source says what it said before: in the same unit, within the field's tolerance."""
-    if named.value is None or head.value is None or type(named.value) is not type(head.value):
-        return named.value is None and head.value is None
-    return named.unit == head.unit and not differ(head.value, named.value, field)
 
 
 def unrecordable(region: str, proposal: ProposalDocument, t_ms: int, size: int) -> Decision:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from streams.messages import AnswerMessage, Settled
-
-SETTLED_BY_AN_OPERATOR: Final = frozenset({"ambiguous_schema", "ambiguous_unit", "conflict", "out_of_order"})
-"""What an answer may settle (rules of assurance, section 7); anything else is checked again."""
+from xapp.integrity.operator import SETTLEABLE
 
 
 class NotSettled(ValueError):
@@ -20,7 +18,7 @@ def disputes(record: Mapping[str, Any]) -> list[tuple[str, list[Mapping[str, Any
     held = {o["id"]: o for o in record["record"]["episode"]["observations"]}
     found: dict[str, list[Mapping[str, Any]]] = {}
     for violation in record["violations"]:
-        if violation["blocking"] and violation["field"] and violation["code"] in SETTLED_BY_AN_OPERATOR:
+        if violation["blocking"] and violation["field"] and violation["code"] in SETTLEABLE:
             ids = violation["observations"]
             found.setdefault(violation["field"], []).extend(held[i] for i in ids if i in held)
     return list(found.items())

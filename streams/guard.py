@@ -263,7 +263,7 @@ class Guard:
             await publisher.open()
             desk = await self._restored(partition, ownership, publisher)
             self._desks[partition] = desk
-            self._reader.add(partition, desk)
+            self._reader.add(partition, desk.intake)
             await desk.run()
         finally:
             self._reader.remove(partition)

@@ -7,10 +7,10 @@ again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Final
+from typing import Final
 
 import orjson
 import structlog
@@ -22,7 +22,7 @@ from streams.deciding import RegionState, Stamp, unrecordable
 from streams.guard_books import Books
 from streams.guard_counters import Counters
 from streams.guard_intake import Intake
-from streams.guard_reading import Lost, Reached
+from streams.guard_reading import Lost
 from streams.guard_release import Release
 from streams.guard_watch import EVERY_MS, Watch
 from streams.open_proposals import OpenProposal
@@ -56,9 +56,13 @@ class _Made:
     decision: Decision
     said: tuple[str, frozenset[str]]
     final: bool
-    published: bool
     asked: bool
     messages: list[Outgoing]
+
+    @property
+    def published(self) -> bool:
+        """Whether there is anything to say."""
+        return bool(self.messages)
 
 
 class Desk:
@@ -82,8 +86,9 @@ class Desk:
         gone: Lost | None = None,
     ) -> None:
         self.books = books
+        self._wake = asyncio.Event()
         self._outbox: list[Outgoing] = []
-        self.intake = Intake(books, settings, clock, release, counters, self._outbox)
+        self.intake = Intake(books, settings, clock, release, counters, self._outbox, self._wake)
         self._watch = Watch(books, release, self._outbox)
         self._settings = settings
         self._contracts = contracts
@@ -93,7 +98,6 @@ class Desk:
         self._counters = counters
         self._mark = mark
         self._telemetry = books.place(settings.topics.telemetry)
-        self._wake = asyncio.Event()
         self._stopping = False
         self._last_ms = 0
         self._batch_ms = 0.0  # how long a batch takes while more wait
@@ -104,31 +108,6 @@ class Desk:
         """The offset below which every proposal is answered, dropped, or named by a dead letter that is written."""
         if gone is not None:
             self.intake.lost(gone)
-
-    @property
-    def positions(self) -> Mapping[TopicPartition, int]:
-        """Next offset of each input that was taken in."""
-        return self.books.next
-
-    @property
-    def crowded(self) -> bool:
-        """See Intake."""
-        return self.intake.crowded
-
-    @property
-    def full(self) -> bool:
-        """See Intake."""
-        return self.intake.full
-
-    def receive(self, messages: Iterable[Any], reached: Reached) -> None:
-        """See Intake."""
-        self.intake.receive(messages, reached)
-        self._wake.set()
-
-    def lost(self, lost: Lost) -> None:
-        """See Intake."""
-        self.intake.lost(lost)
-        self._wake.set()
 
     def stop(self) -> None:
         """Ask `run` to end after the turn in hand."""
@@ -298,10 +277,9 @@ class Desk:
         news = said != proposal.said and proposal.attempt < _INTERIM_LIMIT
         ends_ms = decision.valid_until_ms
         if ends_ms is not None and (not may_apply or ends_ms < t_ms + self._batch_ms):
-            return _Made(proposal, decision, said, False, False, False, []), []
-        published = final or news or asked is not None
-        one = _Made(proposal, decision, said, final, published, asked is not None, [])
-        if not one.published:
+            return _Made(proposal, decision, said, False, False, []), []
+        one = _Made(proposal, decision, said, final, asked is not None, [])
+        if not (final or news or one.asked):
             return one, []
         stamp = Stamp(
             guard=self._settings.guard_name,

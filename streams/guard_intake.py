@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import structlog
@@ -42,7 +42,9 @@ log = structlog.get_logger(__name__)
 
 
 class Intake:
-    """The inbox of one partition. `outbox`: what is to be published; `questions`: what is to be answered."""
+    """The inbox of one partition. `outbox`: what is to be published; `questions`: what is to be answered; `wake` is
+    set when there is something to take in.
+    """
 
     def __init__(
         self,
@@ -52,6 +54,7 @@ class Intake:
         release: Release,
         counters: Counters,
         outbox: list[Outgoing],
+        wake: asyncio.Event,
     ) -> None:
         self.questions: deque[tuple[Any, str, AsOfQuery | ViewQuery]] = deque()
         self._books = books
@@ -61,6 +64,7 @@ class Intake:
         self._release = release
         self._counters = counters
         self._outbox = outbox
+        self._wake = wake
         self._inbox: deque[Any] = deque()
         self._bytes = 0
         names = settings.topics
@@ -75,6 +79,11 @@ class Intake:
     def __len__(self) -> int:
         """Messages that were read and not taken in yet."""
         return len(self._inbox)
+
+    @property
+    def positions(self) -> Mapping[TopicPartition, int]:
+        """Next offset of each input that was taken in."""
+        return self._books.next
 
     @property
     def crowded(self) -> bool:
@@ -93,10 +102,12 @@ class Intake:
             self._inbox.append(message)
             self._bytes += len(message.value or b"")
         self._inbox.append(reached)
+        self._wake.set()
 
     def lost(self, lost: Lost) -> None:
         """Offsets that could not be read."""
         self._inbox.append(lost)
+        self._wake.set()
 
     async def take_in(self) -> None:
         """What has been read by now; what comes meanwhile is for the next turn: a flood keeps nothing waiting."""

@@ -33,7 +33,7 @@ class Lost(NamedTuple):
 
 
 class Taker(Protocol):
-    """Who takes what was read of one partition, all its topics (`streams.guard_desk.Desk`)."""
+    """Who takes what was read of one partition, all its topics (`streams.guard_intake.Intake`)."""
 
     @property
     def positions(self) -> Mapping[TopicPartition, int]: ...

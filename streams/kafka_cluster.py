@@ -223,11 +223,6 @@ class KafkaCluster:
         """SIGCONT; returns at once, when the broker may not be back in sync."""
         self._running(broker).send_signal(signal.SIGCONT)
 
-    def wait_in_sync(self) -> None:
-        """Wait until every broker that runs is in sync on all that it replicates."""
-        for broker in sorted(self._nodes):
-            self._wait(f"broker {broker} to be in sync", lambda at=broker: self._in_sync(at))  # type: ignore[misc]
-
     def runs(self, broker: int) -> bool:
         """Whether the broker's process lives; a paused one does."""
         node = self._nodes.get(self._checked(broker))

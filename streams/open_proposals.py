@@ -12,11 +12,9 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, Final
+from typing import Any
 
-from streams.deciding import ProposalDocument
-
-_NEVER: Final = 2**62
+from streams.deciding import NEVER_MS, ProposalDocument
 
 
 @dataclass(slots=True, eq=False)
@@ -37,7 +35,7 @@ class OpenProposal:
     attempt: int = 0
     said: Hashable = None
     keys: frozenset[Hashable] = frozenset()
-    wake_ms: int = _NEVER
+    wake_ms: int = NEVER_MS
     ready: bool = field(default=False)
 
     @property
@@ -137,7 +135,7 @@ class OpenProposals:
         if proposal.ready:
             return
         self._forget_keys(proposal)
-        proposal.ready, proposal.wake_ms = True, _NEVER
+        proposal.ready, proposal.wake_ms = True, NEVER_MS
         due_ms = proposal.until_ms if proposal.deadline_ms is None else proposal.deadline_ms
         heapq.heappush(self._ready, (due_ms, next(self._turn), proposal))
 

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable
 from typing import Final
 
 from streams.telemetry import SourceStatus
-from xapp.contract import BindingError, Contract
+from xapp.contract import Contract
 from xapp.evidence.series import ReportColumns
 from xapp.model import Decision
 
@@ -40,11 +40,7 @@ def wakes(region: str, decision: Decision, contract: Contract) -> frozenset[Hash
     blocking = [violation for violation in decision.violations if violation.blocking]
     if any(violation.code in _BY_CONTROLS for violation in blocking):
         keys.add((region, "controls"))
-    bindings = {k: tuple(v) if isinstance(v, list | tuple) else v for k, v in decision.bindings.items()}
-    try:
-        resolution = contract.resolve(bindings)
-    except BindingError:
-        return frozenset(keys)
+    resolution = contract.resolve(decision.bindings)
     fields = set(_observed(contract, decision))
     for member in resolution.members:
         if member.field.name in fields:

@@ -19,6 +19,9 @@ import orjson
 from xapp.authorization import digest
 
 RECORD_TYPE: Final = "application/vnd.wirelessops.decision+json"
+_LINK_AT_THE_END: Final = re.compile(
+    rb',"chain":\{"partition":\d+,"index":\d+,"previous":(?:null|"[^"]*")\}\}\Z'
+)
 CHECKPOINT_TYPE: Final = "application/vnd.wirelessops.checkpoint+json"
 CHECKPOINT_FORMAT: Final = "wirelessops.checkpoint/1"
 CHAIN: Final = "chain"
@@ -130,6 +133,11 @@ class Chain:
         if self.head is None:
             raise ChainError("a chain without a record has no checkpoint")
         return Checkpoint(topic, self.partition, self.index - 1, self.head, at_ms, guard)
+
+
+def unlinked(payload: bytes) -> bytes:
+    """The record that `Chain.append` was given; what has no link at its end as it is."""
+    return _LINK_AT_THE_END.sub(b"}", payload)
 
 
 @dataclass(frozen=True, slots=True)

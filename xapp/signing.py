@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Self
@@ -24,6 +25,8 @@ DOCUMENT_TYPE: Final = "application/vnd.wirelessops.control+json"
 SIGNATURE_BYTES: Final = 64
 SIGNATURE: Final = "signature"
 """The member of a signed document that holds its signature."""
+
+_AT_THE_END: Final = re.compile(rb',"signature":\{"keyid":"[^"]*","sig":"[^"]*"\}\}\Z')
 
 Fault = Literal["unsigned", "unknown_signer", "bad_signature", "malformed"]
 """Why a signature proves nothing: there is none; nobody known made it; it is of other content; it cannot be read."""
@@ -191,6 +194,11 @@ def sign_document(body: bytes, signer: Signer | None) -> bytes:
     message = pae(DOCUMENT_TYPE, orjson.dumps(document, option=orjson.OPT_SORT_KEYS))
     comma = b"," if document else b""
     return b'%b%b"signature":%b}' % (body.rstrip()[:-1], comma, _signature_json(signer, message).encode())
+
+
+def unsigned(signed: bytes) -> bytes:
+    """The bytes that `sign_document` was given; those without a signature at their end as they are."""
+    return _AT_THE_END.sub(b"}", signed)
 
 
 def signature_of(document: Mapping[str, Any]) -> Signature | Fault:

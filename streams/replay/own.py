@@ -8,7 +8,6 @@ history) is not in a recording and must be given as it was.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -39,14 +38,13 @@ from streams.telemetry import Undecodable
 from streams.topics import NoRegion, Topics, region_of, topics
 from streams.wire import parse_object
 from xapp.authorization import digest
+from xapp.chain import unlinked
 from xapp.contract import Contract
 from xapp.evidence.store import Contradiction
 from xapp.leases import AppliedControl, ControlError, read_control
-from xapp.signing import EnvelopeError, open_envelope
+from xapp.signing import EnvelopeError, open_envelope, unsigned
 
 _CONTROL: Final = "control"
-_SIGNATURE: Final = re.compile(rb',"signature":\{"keyid":"[^"]*","sig":"[^"]*"\}\}\Z')
-_CHAIN: Final = re.compile(rb',"chain":\{"partition":\d+,"index":\d+,"previous":(?:null|"[^"]*")\}\}\Z')
 
 
 @dataclass(slots=True)
@@ -163,17 +161,12 @@ def decide_again(
 def _again(state: RegionState, proposal: ProposalDocument, live: _Live, message: RecordedMessage) -> Outcome:
     decision = state.decide(proposal, live.t_ms)
     outcome = state.outcome(decision, proposal, live.t_ms, live.stamp)
-    if unsigned_value(message.value or b"") != outcome.control_value:  # its record may have been too large to write
+    if unsigned(message.value or b"") != outcome.control_value:  # its record may have been too large to write
         short = unrecordable(state.region, proposal, live.t_ms, len(decision.record))
         refused = state.outcome(short, proposal, live.t_ms, live.stamp)
-        if unsigned_value(message.value or b"") == refused.control_value:
+        if unsigned(message.value or b"") == refused.control_value:
             return refused
     return outcome
-
-
-def unsigned_value(value: bytes) -> bytes:
-    """A decision on `control` as it was before it was signed."""
-    return _SIGNATURE.sub(b"}", value)
 
 
 class _Partition:
@@ -269,7 +262,7 @@ class _Live:
 def _compare(
     outcome: Outcome, message: RecordedMessage, recorded: Recorded, comparison: Comparison, place: str
 ) -> None:
-    if outcome.control_value != unsigned_value(message.value or b""):
+    if outcome.control_value != unsigned(message.value or b""):
         was = orjson.loads(message.value or b"null")
         unknown = any("no contract" in v.detail for v in outcome.decision.violations if v.code == "malformed")
         hint = ": its contract is not loaded here, name its folder with --contracts" if unknown else ""
@@ -286,7 +279,7 @@ def _record_digest(message: RecordedMessage) -> str | None:
         payload = open_envelope(message.value or b"").payload
     except EnvelopeError:
         return None
-    return digest(_CHAIN.sub(b"}", payload))
+    return digest(unlinked(payload))
 
 
 def _proposals(messages: Iterable[RecordedMessage]) -> Iterator[tuple[tuple[str, str, str], ProposalDocument]]:

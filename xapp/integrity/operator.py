@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from xapp.contract import Member, normalise
+from xapp.contract import Field, Member, normalise
 from xapp.evidence.ledger import Ledger
-from xapp.integrity.conflict import disagreeing
+from xapp.integrity.conflict import differ, disagreeing
 from xapp.integrity.examination import Examination, remaining
 from xapp.integrity.fault import Verdict
 from xapp.model import Observation, Violation
@@ -66,3 +66,10 @@ def denial(ledger: Ledger, proposal_id: str) -> Observation | None:
         if o.subject == subject and o.value == DENIAL and normalise(o.name) == VERDICT
     )
     return min(found, key=lambda o: o.id, default=None)
+
+
+def repeats(named: Observation, head: Observation, field: Field) -> bool:
+    """Whether a source still says what an answer names: in the same unit, within the field's tolerance."""
+    if named.value is None or head.value is None or type(named.value) is not type(head.value):
+        return named.value is None and head.value is None
+    return named.unit == head.unit and not differ(head.value, named.value, field)
