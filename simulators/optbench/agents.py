@@ -15,8 +15,8 @@ from typing import Any, Literal, Protocol
 class Prompt:
     """What a backbone is asked. `messages`: (role, text), roles `system`, `user`, `assistant`.
 
-    `purpose` and `disputed` (names of the plan fields, evidence fields, or `action` that a critique disputes) tell a
-    synthetic proposer what the text says; a language model reads the messages alone.
+    `purpose` and `disputed` (what a critique disputes: `plan:FIELD`, `fields:FIELD`, or `action:ACTION` with the action
+    that it suggests) tell a synthetic proposer what the text says; a language model reads the messages alone.
     """
 
     episode_id: str
