@@ -1,0 +1,1 @@
+"""Base items: wireless tasks with their answers, before anything is done to their evidence."""
