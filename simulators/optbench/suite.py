@@ -125,8 +125,11 @@ def sealed_from(document: Mapping[str, Any]) -> Sealed:
 def generator_digest() -> str:
     """SHA-256 over the sources of the benchmark that make episodes and labels."""
     here = Path(__file__).parent
-    names = ("model.py", "contracts.py", "candidates.py", "selection.py", "suite.py", "oracle.py", "certificate.py")
-    made = [*(here / name for name in names), *here.glob("base/*.py"), *here.glob("realisation/*.py")]
+    patterns = (
+        "model.py", "contracts.py", "candidates.py", "selection.py", "suite.py",
+        "oracle*.py", "certificate*.py", "base/*.py", "realisation/*.py",
+    )  # fmt: skip
+    made = [source for pattern in patterns for source in here.glob(pattern)]
     digest = hashlib.sha256()
     for source in sorted(made):
         digest.update(str(source.relative_to(here)).encode() + b"\0" + source.read_bytes() + b"\0")
