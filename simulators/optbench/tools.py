@@ -1,0 +1,200 @@
+"""Tools that workflows use: a read-out of the ledger, formula lookup and calculator, and the nominal answer of a task.
+
+A tool does not check evidence. It reads what a ledger holds under a field's names, whatever its age or source, and
+computes with it; whether that may be relied on is not its question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any, Final
+
+import orjson
+
+from simulators.optbench.base.lookup import look_up
+from simulators.optbench.base.rules import SLICES
+from simulators.optbench.model import Scalar
+from xapp.contract import Contract, Field, normalise
+from xapp.contract_loading import load_contract
+from xapp.expression import NoValue
+from xapp.plan import convert, of_type, unit_fault
+
+Observed = Mapping[str, Any]
+"""An observation as an episode document holds it."""
+Values = Mapping[str, Scalar]
+"""Field → value in the contract's unit."""
+
+_LOOKUP: Final = "tool:formula-lookup"
+_CALCULATOR: Final = "tool:calculator"
+_CHANNEL: Final = "tool:channel"
+
+
+def contract_of(episode: Mapping[str, Any]) -> Contract:
+    """The contract that an episode document carries. Raises ContractError for one that must not be loaded."""
+    return _loaded(orjson.dumps(episode["contract"]))
+
+
+@lru_cache(maxsize=1024)
+def _loaded(document: bytes) -> Contract:
+    return load_contract(orjson.loads(document))
+
+
+def observed_by(contract: Contract, name: str) -> tuple[str, ...]:
+    """The observed fields that an observation of this name is bound to, in contract order."""
+    return tuple(f for f in contract.by_name.get(normalise(name), ()) if contract.fields[f].kind == "observed")
+
+
+def read_out(contract: Contract, observations: Iterable[Observed]) -> dict[str, Observed]:
+    """Observed field → the newest observation that gives it a value, by any of its names.
+
+    Live before memory; one that may mean another field as well only where no other is there, and for one field only; on
+    ties the first source in contract order, then the latest arrival. Fields that nothing gives a value are left out.
+    """
+    bound: dict[str, list[tuple[tuple[Any, ...], Observed]]] = {}
+    for o in observations:
+        if o["value"] is None or o.get("quality", "good") != "good":
+            continue
+        fields = observed_by(contract, o["name"])
+        for name in fields:
+            sources = contract.fields[name].sources
+            place = sources.index(o["source"]) if o["source"] in sources else len(sources)
+            live, alone = o.get("origin", "live") != "memory", len(fields) == 1
+            rank = (live, alone, o["event_time_ms"], -place, o["ingest_time_ms"], o["id"])
+            bound.setdefault(name, []).append((rank, o))
+    found: dict[str, Observed] = {}
+    taken: set[str] = set()
+    for name in contract.fields:
+        left = [entry for entry in bound.get(name, ()) if entry[1]["id"] not in taken]
+        if left:
+            found[name] = max(left, key=lambda entry: entry[0])[1]
+            taken.add(found[name]["id"])
+    return found
+
+
+def value_of(observation: Observed, field: Field) -> Any:
+    """Its value in the field's unit; as exposed, where its unit does not convert."""
+    value, unit = observation["value"], observation.get("unit") or None
+    if field.type != "number" or not of_type(value, "number") or unit_fault(unit, field.unit)[0] is not None:
+        return value
+    try:
+        return convert(value, unit, field.unit)
+    except (ArithmeticError, ValueError):
+        return value
+
+
+def calculate(contract: Contract, values: Mapping[str, Any]) -> dict[str, Any]:
+    """`values`, and every other planned and derived field that the contract's expressions give from them."""
+    found = dict(values)
+    for name in contract.order:
+        expr = contract.fields[name].expr
+        if expr is not None and name not in found and all(n in found for n in expr.names):
+            with suppress(NoValue):
+                found[name] = expr.evaluate(found)
+    return found
+
+
+def consult(view: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+    """What the tools say of an episode, as live observations of `tool:…` sources, named t1, t2, …
+
+    The channel as the ledger exposes it (name of the field, value and unit raw); the formula of the question, where the
+    lookup knows it, with its result on the parameters in the ledger; and every planned and derived field computed from
+    the read-out. Their event time is t, when the tool ran; their parents are the observations they were computed from.
+    """
+    episode = view["episode"]
+    contract, now = contract_of(episode), episode["decided_at_ms"]
+    read = read_out(contract, episode["observations"])
+    told: list[dict[str, Any]] = []
+
+    def tell(name: str, value: Any, unit: str | None, source: str, parents: Sequence[str]) -> None:
+        told.append(
+            {
+                "id": f"t{len(told) + 1}", "name": name, "value": value, "unit": unit, "source": source,
+                "event_time_ms": now, "ingest_time_ms": now, "parents": list(parents), "origin": "live",
+            }
+        )  # fmt: skip
+
+    if "cqi" in read:
+        tell("cqi", read["cqi"]["value"], read["cqi"].get("unit"), _CHANNEL, [read["cqi"]["id"]])
+    values = {name: value_of(o, contract.fields[name]) for name, o in read.items()}
+    found = look_up(view["task"]["question"]) if view["task"]["task"] == "WCHW" else None
+    parameters: list[str] = []
+    if found is not None:
+        tell("formula", found.formula.name, None, _LOOKUP, [])
+        parameters = [p.name for p in found.formula.parameters]
+        result = _run(found.formula, {**found.parameters, **{n: values[n] for n in parameters if n in values}})
+        values.pop("result", None)
+        if result is not None:
+            values["result"] = result
+            tell("result", result, found.formula.unit, _CALCULATOR, [read[n]["id"] for n in parameters if n in read])
+    computed = calculate(contract, values)
+    for name, f in contract.fields.items():
+        if f.kind != "observed" and name in computed:
+            inputs = dict.fromkeys(n for i in contract.inputs[name] for n in (parameters if i == "result" else (i,)))
+            tell(name, computed[name], f.unit, _CALCULATOR, [read[n]["id"] for n in inputs if n in read])
+    return tuple(told)
+
+
+def _run(formula: Any, parameters: Mapping[str, Any]) -> float | None:
+    """The formula's value, None where it has none for these parameters."""
+    try:
+        return float(formula.compute(**parameters))
+    except (ArithmeticError, ValueError, TypeError):
+        return None
+
+
+def nominal(view: Mapping[str, Any]) -> dict[str, Any]:
+    """Field → its value for the task as it is asked, in the contract's units, planned and derived fields included.
+
+    What the question and its input state, whatever became of the evidence; of the rest (CQI, service class) the newest
+    read-out. It is the answer of a fixed question, and no ground for executing anything. Fields that neither states
+    are left out.
+    """
+    task, episode = view["task"], view["episode"]
+    contract = contract_of(episode)
+    read = read_out(contract, episode["observations"])
+    values = {name: value_of(o, contract.fields[name]) for name, o in read.items()}
+    return calculate(contract, {**values, **_stated(task)})
+
+
+def _stated(task: Mapping[str, Any]) -> dict[str, Any]:
+    """What a task says itself, by field."""
+    if task["task"] == "WCHW":
+        found = look_up(task["question"])
+        result = None if found is None else _run(found.formula, found.parameters)
+        return {} if found is None or result is None else {**found.parameters, "result": result}
+    told = task["input"]
+    stated = {
+        "embb_users": told["embb_users"],
+        "urllc_users": told["urllc_users"],
+        "embb_capacity": SLICES["eMBB"].capacity_mhz,
+        "urllc_capacity": SLICES["URLLC"].capacity_mhz,
+    }
+    if task["task"] == "WCNS":
+        return {**stated, "x": told["user_x"], "y": told["user_y"]}
+    previous, current = told["trajectory"][-2:]
+    positions = {"x": current["x"], "y": current["y"], "x_previous": previous["x"], "y_previous": previous["y"]}
+    return {**stated, **positions, "min_rate": told["min_rate"]}
+
+
+def answer_of(task: str, values: Mapping[str, Any], unit: str) -> dict[str, Any]:
+    """The answer of a task from the values of its fields, in WirelessBench's keys; keys without a value are left out.
+
+    `unit`: of WCHW's answer.
+    """
+    if task == "WCHW":
+        return {"value": values["answer"], "unit": unit} if "answer" in values else {}
+    slicing = {"slice_type", "bandwidth", "throughput"}
+    answer = {name: value for name, value in values.items() if name in slicing}
+    if task == "WCNS":
+        return {**answer, **({"cqi": values["cqi"]} if "cqi" in values else {})}
+    if "cqi" in values:
+        answer["predicted_cqi"] = values["cqi"]
+    if "position_x" in values and "position_y" in values:
+        answer["predicted_position"] = {"x": values["position_x"], "y": values["position_y"]}
+    if "min_rate" in values:
+        answer["min_rate_required"] = values["min_rate"]
+        if "throughput" in values:
+            answer["qos_satisfied"] = values["throughput"] >= values["min_rate"]
+    return answer
