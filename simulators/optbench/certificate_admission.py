@@ -113,8 +113,9 @@ def _moment(o: Observation) -> tuple[str, int]:
     return o["source"], o["event_time_ms"]
 
 
-def _exposed(o: Observation) -> tuple[Any, str | None]:
-    return o["value"], _unit_of(o)
+def _exposed(o: Observation) -> tuple[Any, ...]:
+    """The value and all that says how to read it: of two that differ in any, nothing says which is meant."""
+    return o["value"], _unit_of(o), o.get("quality", "good"), o.get("schema")
 
 
 def _schema(ledger: Ledger, field: Field, o: Observation) -> Fault | None:
