@@ -57,7 +57,8 @@ _MEANINGS: Final[tuple[tuple[str, str], ...]] = (
 _READING_THE_CONTRACT: Final = (
     "How to read it: an observed field is supported by the ledger, a planned field is chosen by you (and must equal its"
     " `expr`), a derived field follows from its `expr`. Defaults: unit 1, type number, tolerance 0, critical true."
-    " `sources` are in order: the first is the primary, the others may stand in for it while they are current."
+    " `sources` are in order: the first is the primary, the others may stand in for it while they are current; no other"
+    " source counts. `schemas`: the schema identifiers accepted. `min`, `max`: what a value may be."
     " `freshness_ms` is the greatest age at t; the boundary is still fresh. Two values differ materially when they lie"
     " further apart than the larger of `tolerance` (in the field's unit) and `rel_tolerance` (of the larger magnitude)."
     " In names and `aliases`, case does not matter, and a blank or a hyphen is an underscore. A compatible unit is"
@@ -167,7 +168,7 @@ def _format(view: Mapping[str, Any], shown: _Shown) -> Iterable[str]:
         f'{_json(name)}: {{"value": VALUE, "unit": TEXT | null}}' for name in _of_kind(contract, "planned", "derived")
     )
     yield "# Reply"
-    yield "One JSON object and nothing else, whatever format the task asks for; numbers as plain decimals:"
+    yield "One JSON object and nothing else, whatever format the task asks for; a unit is \"1\" where there is none:"
     yield '{"action": ' + " | ".join(f'"{name}"' for name, _ in _MEANINGS) + ","
     yield f' "answer": {_ANSWERS[view["task"]["task"]]},'
     yield f' "plan": {{{plan}}}' + ("," if shown.contract else "}")
