@@ -220,7 +220,7 @@ def _wants(scene: _Scene, field: _Field, heads: Mapping[str, _Head]) -> list[_Fi
         shown_by = (head.report.telling,) if head is not None else ()
         silent = head is None or head.fault in _SILENT
         if source in scene.out:
-            reasons.append(_Filing("outage", source, shown_by if silent else ()))
+            reasons.append(_Filing("outage", source, shown_by))
         if head is not None and head.fault is not None and not (silent and source in scene.out):
             reasons.append(_Filing(head.fault, source, shown_by))
     bound = [t for t in scene.live.values() if field in t.bound]
@@ -281,16 +281,16 @@ def _binding(scene: _Scene, field: _Field, source: str) -> list[_Telling]:
 def _reports(telling: _Telling) -> tuple[_Report, ...]:
     """The observations of a telling, the head first (section 3).
 
-    Of two at one event time the later arrival is the head, which is the contradiction; else the newer event is, however
-    late the older one arrives and whatever its version.
+    Of two events the newer is, however late the older one arrives and whatever its version; at one event time the later
+    arrival is, and what contradicts a value comes before it, so that whatever descends from the value descends from
+    the head.
     """
-    first = _Report(telling, telling.age, telling.value)
+    own = _Report(telling, telling.age, telling.value)
     change = telling.changes.get("second report")
     if change is None:
-        return (first,)
-    if change.kind == "contradicted":
-        return (_Report(telling, telling.age, _moved(telling.value, change)), first)
-    return (first, _Report(telling, telling.age + change.age_ms, _moved(telling.value, change)))
+        return (own,)
+    apart = 0 if change.kind == "contradicted" else change.age_ms
+    return (own, _Report(telling, telling.age + apart, _moved(telling.value, change)))
 
 
 # An observation: its checks, in the order of section 3; the first that fails is its fault.
