@@ -1,0 +1,99 @@
+"""Availability and brownout: sources that are out, and what they leave behind."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from simulators.optbench.model import Change, Facts
+from simulators.optbench.realisation.family import Family
+from simulators.optbench.realisation.scene import PRIMARY, SECONDARY, Scene
+
+
+def covered_outage(scene: Scene) -> Facts | None:
+    """The primary of a critical field is out and silent; secondaries tell all that it would have told."""
+    source = scene.pick(scene.fallible(scene.critical()))
+    if source is None or not all(scene.cover(name) for name in scene.primary_of(source)):
+        return None
+    scene.silence(source)
+    return scene.facts(scene.outage(source)) if scene.complete() else None
+
+
+def outage_with_fresh_value(scene: Scene) -> Facts | None:
+    """The primary of a critical field is out, and its last value of it is still inside the limit, or just on it."""
+    source = scene.pick(scene.fallible(scene.critical()))
+    if source is None:
+        return None
+    for name in scene.primary_of(source):
+        heirs = (name, *scene.descendants(name))
+        limit = min(scene.limit_ms(heir) for heir in heirs)
+        age_ms = limit if scene.rng.random() < 0.2 else scene.rng.randint(limit // 2, limit * 9 // 10)
+        scene.change(name, [PRIMARY], Change("aged", age_ms))
+    return scene.facts(scene.outage(source))
+
+
+def brownout_without_value(scene: Scene) -> Facts | None:
+    """The only source of a critical field is out, and reports that it has no value."""
+    picked = _only_source_out(scene)
+    if picked is None:
+        return None
+    source, _ = picked
+    scene.blank(source)
+    return scene.facts(scene.outage(source))
+
+
+def silent_brownout(scene: Scene) -> Facts | None:
+    """The only source of a critical field is out, and nothing arrives from it."""
+    picked = _only_source_out(scene)
+    if picked is None:
+        return None
+    source, _ = picked
+    scene.silence(source)
+    return scene.facts(scene.outage(source))
+
+
+def brownout_with_stale_cache(scene: Scene) -> Facts | None:
+    """The only source of a critical field is out, and a cache still hands out its last value, which is too old."""
+    picked = _only_source_out(scene)
+    if picked is None:
+        return None
+    source, name = picked
+    scene.leave_only(source, name)
+    scene.change(name, [PRIMARY], Change("aged", scene.old(name)), *scene.older_state(name))
+    return scene.facts(scene.outage(source))
+
+
+def brownout_with_stale_memory(scene: Scene) -> Facts | None:
+    """The only source of a critical field is out and silent; an agent recalls a value that is too old."""
+    picked = _only_source_out(scene)
+    if picked is None:
+        return None
+    source, name = picked
+    scene.silence(source)
+    scene.remember(name, PRIMARY, scene.old(name), *scene.older_state(name))
+    return scene.facts(scene.outage(source))
+
+
+def _only_source_out(scene: Scene) -> tuple[str, str] | None:
+    """(source, critical field): a primary that can be out, and a field that no other source tells now."""
+    fallible = scene.fallible(scene.critical())
+    name = scene.pick([n for n in scene.critical() if scene.source(n, PRIMARY) in fallible])
+    if name is None:
+        return None
+    scene.withhold(name, SECONDARY)
+    return scene.source(name, PRIMARY), name
+
+
+FAMILIES: Final[tuple[Family, ...]] = (
+    Family("covered_outage", "availability_brownout", "srsRAN_Project 1464: control always fails at one node; the O1 "
+           "path still reports", covered_outage),
+    Family("outage_with_fresh_value", "availability_brownout", "SCOPE CSV: gaps over 500 ms, shorter than what a slow "
+           "control may wait for", outage_with_fresh_value),
+    Family("brownout_without_value", "availability_brownout", "SCOPE CSV: dl_n_samples = 0 rows whose zeros are no "
+           "measurements; FlexRIC's incomplete_flag", brownout_without_value),
+    Family("silent_brownout", "availability_brownout", "srsRAN_Project 1421: subscription succeeds, nothing ever "
+           "arrives", silent_brownout),
+    Family("brownout_with_stale_cache", "availability_brownout", "oran-sc-ric 12: one report every 10 to 20 s, the "
+           "last one is kept and handed out", brownout_with_stale_cache),
+    Family("brownout_with_stale_memory", "availability_brownout", "ColO-RAN xApp logs: a controller goes on with the "
+           "state that it remembers", brownout_with_stale_memory),
+)  # fmt: skip

@@ -1,0 +1,362 @@
+"""The scene that a family acts on: an item, who tells its fields in a clean world, and what can be done about it.
+
+A *plane* is primary (0) or secondary (1): the place of a source in a field's list. A child that a plane computes has
+that plane's values as parents, so whoever withholds a value from a plane withholds the plane's children of it too.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from graphlib import TopologicalSorter
+from typing import Any, Final, TypeVar
+
+from simulators.optbench.model import BaseItem, Change, Exposure, Facts, Outage, Scalar
+from simulators.optbench.realisation.units import UNHEARD, compatible, foreign, moved
+
+PRIMARY: Final = 0
+SECONDARY: Final = 1
+PLANES: Final = (PRIMARY, SECONDARY)
+
+_NEWEST_MS: Final = 40  # age of the youngest clean value; each generation above is at least as much older
+_WITHIN: Final = (0.1, 0.8)  # an immaterial difference, in tolerances
+_BEYOND: Final = (2.0, 6.0)  # a material one
+_VISIBLE: Final = 0.02  # least half of a material difference where the tolerance is less, as a share of the value
+_SERVICE_CLASSES: Final = ("eMBB", "URLLC")
+_T = TypeVar("_T")
+
+
+class Scene:
+    """One item in a clean world, with a seeded generator. Families withhold and change what is told, then take `facts`.
+
+    Clean: the primary tells every observed field; the secondary some, with their parents; all values equal, and no
+    effective age above half of its limit. A windowed field is told by its primary alone, and is never the target of a
+    change.
+    """
+
+    def __init__(self, item: BaseItem, rng: random.Random) -> None:
+        self.item, self.rng = item, rng
+        self._documents: dict[str, Mapping[str, Any]] = {
+            name: f for name, f in item.contract["fields"].items() if f["kind"] == "observed"
+        }
+        lineage = {name: item.lineage.get(name, ()) for name in self._documents}
+        self._order: tuple[str, ...] = tuple(TopologicalSorter(lineage).static_order())
+        self._ages: dict[tuple[str, int], int] = {}
+        for plane in PLANES:
+            for name in self._order:
+                self._ages[name, plane] = self._draw_age(name, plane)
+        self._told: dict[tuple[str, str], Exposure] = {}
+        for name in self._order:
+            self._tell(name, PRIMARY)
+        for name in self._order:
+            parents = item.lineage.get(name, ())
+            if name not in item.series and all(self.tells(p, SECONDARY) for p in parents) and rng.random() < 0.5:
+                self._tell(name, SECONDARY)
+
+    # the item
+
+    def document(self, name: str) -> Mapping[str, Any]:
+        """The contract's document of an observed field."""
+        return self._documents[name]
+
+    def unit(self, name: str) -> str:
+        """The contract's unit of a field."""
+        return str(self._documents[name].get("unit") or "1")
+
+    def value(self, name: str) -> Scalar:
+        """The item's value of a field, in the contract's unit."""
+        return self.item.observed[name]
+
+    def number(self, name: str) -> float:
+        """The item's value of a numeric field."""
+        value = self.item.observed[name]
+        assert isinstance(value, int | float), f"'{name}' is a number"
+        return value
+
+    def limit_ms(self, name: str) -> int:
+        """The freshness limit of a field."""
+        return int(self._documents[name]["freshness_ms"])
+
+    def source(self, name: str, plane: int) -> str:
+        """The source that tells a field in a plane."""
+        return str(self._documents[name]["sources"][plane])
+
+    def parents(self, name: str) -> tuple[str, ...]:
+        """The fields that a field is computed from."""
+        return self.item.lineage.get(name, ())
+
+    def ancestors(self, name: str) -> frozenset[str]:
+        """The fields that a field descends from."""
+        found = {p for parent in self.parents(name) for p in (parent, *self.ancestors(parent))}
+        return frozenset(found)
+
+    def descendants(self, name: str) -> tuple[str, ...]:
+        """The fields that descend from a field, parents before children."""
+        return tuple(d for d in self._order if name in self.ancestors(d))
+
+    def critical(self) -> tuple[str, ...]:
+        """Critical observed fields that may be the target of a change (no windowed ones)."""
+        return tuple(n for n, f in self._documents.items() if f.get("critical", True) and n not in self.item.series)
+
+    def optional(self) -> tuple[str, ...]:
+        """Observed fields that are not critical."""
+        return tuple(n for n, f in self._documents.items() if not f.get("critical", True) and n not in self.item.series)
+
+    def numeric(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of `names` whose type is number."""
+        return tuple(n for n in names if self._documents[n].get("type", "number") == "number")
+
+    def with_unit(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of `names` that are numbers with a unit other than 1."""
+        return tuple(n for n in self.numeric(names) if self.unit(n) != "1")
+
+    def measured(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of `names` that are computed from nothing."""
+        return tuple(n for n in names if not self.parents(n))
+
+    def with_children(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of `names` that others are computed from."""
+        return tuple(n for n in names if self.descendants(n))
+
+    def names_of(self, name: str) -> tuple[str, ...]:
+        """The names that mean this field alone: its own, then its aliases, as the contract spells them."""
+        mine = (name, *self._documents[name].get("aliases", ()))
+        return tuple(n for n in mine if self._owners(n) == [name])
+
+    def shared_names(self, name: str) -> tuple[tuple[str, str], ...]:
+        """(alias, the other field that has it too) of a field, for aliases of exactly two fields."""
+        found = []
+        for alias in self._documents[name].get("aliases", ()):
+            owners = self._owners(alias)
+            if len(owners) == 2:
+                found += [(str(alias), other) for other in owners if other != name]
+        return tuple(found)
+
+    def unknown_name(self, name: str) -> str:
+        """A name for a field that the contract does not know, as an upgrade may bring it."""
+        forms = [f"{name}_v2", f"vendor_{name}", f"{name}_mean", f"{name}.UE"]
+        return self.rng.choice([form for form in forms if not self._owners(form)])
+
+    def _owners(self, told: str) -> list[str]:
+        return [
+            name
+            for name, f in self._documents.items()
+            if _folded(told) in {_folded(n) for n in (name, *f.get("aliases", ()))}
+        ]
+
+    # draws
+
+    def pick(self, options: Collection[_T]) -> _T | None:
+        """One of `options`; None where there are none."""
+        return self.rng.choice(tuple(options)) if options else None
+
+    def old(self, name: str, limit_ms: int | None = None) -> int:
+        """An age beyond a field's limit (or `limit_ms`): by 20 % to 300 %, or by a single millisecond."""
+        limit = self.limit_ms(name) if limit_ms is None else limit_ms
+        return limit + 1 if self.rng.random() < 0.2 else round(limit * self.rng.uniform(1.2, 4.0))
+
+    def harmless_difference(self, name: str) -> float | None:
+        """A difference that is not zero and at most 80 % of the tolerance; None where a field has no room for one."""
+        tolerance = self._tolerance(name)
+        if tolerance <= 0 or (self._whole(name) and tolerance >= 1):
+            return None  # a whole number that may be one off may not be a fraction off
+        return self._signed(name, tolerance, *_WITHIN)
+
+    def material_difference(self, name: str) -> Change | None:
+        """`differs` by at least twice the tolerance, inside the field's limits; None where there is no such value."""
+        difference = self._difference(name)
+        if difference is None:
+            return None
+        return Change("differs", text=difference) if isinstance(difference, str) else Change("differs", difference)
+
+    def older_state(self, name: str) -> tuple[Change, ...]:
+        """How an old report differs from the state of now: for the most part it does."""
+        change = self.material_difference(name)
+        return (change,) if change and self.rng.random() < 0.8 else ()
+
+    def _difference(self, name: str) -> float | str | None:
+        value = self.value(name)
+        if isinstance(value, str):
+            return self.pick([c for c in _SERVICE_CLASSES if c != value]) if value in _SERVICE_CLASSES else None
+        least = max(self._tolerance(name), _VISIBLE * abs(self.number(name)), 1.0 if self._whole(name) else 0.0)
+        return self._signed(name, least or 1.0, *_BEYOND)
+
+    def _tolerance(self, name: str) -> float:
+        f = self._documents[name]
+        return max(float(f.get("tolerance", 0)), float(f.get("rel_tolerance", 0)) * abs(self.number(name)))
+
+    def _whole(self, name: str) -> bool:
+        return self.unit(name) == "1" and isinstance(self.value(name), int)
+
+    def _signed(self, name: str, tolerance: float, low: float, high: float) -> float | None:
+        """A difference of `low` to `high` tolerances, up or down, that stays inside the field's limits.
+
+        A relative tolerance is of the larger magnitude, so `high` leaves room where the value grows.
+        """
+        f, value = self._documents[name], self.number(name)
+        size = tolerance * self.rng.uniform(low, high)
+        if low >= 1 and self._whole(name):
+            size = float(-(-size // 1))
+        signs = [1.0, -1.0]
+        self.rng.shuffle(signs)
+        for sign in signs:
+            amount = float(f"{sign * size:.4g}")
+            told = moved(value, amount)
+            if f.get("min", told) <= told <= f.get("max", told):
+                return amount
+        return None
+
+    # what is told
+
+    def tells(self, name: str, plane: int) -> bool:
+        """True where the source of `plane` tells the field."""
+        return (name, self.source(name, plane)) in self._told
+
+    def planes_of(self, name: str) -> tuple[int, ...]:
+        """The planes that tell a field."""
+        return tuple(plane for plane in PLANES if self.tells(name, plane))
+
+    def age_ms(self, name: str, plane: int) -> int:
+        """The age of a told field."""
+        return self._told[name, self.source(name, plane)].age_ms
+
+    def cover(self, name: str) -> bool:
+        """Let the secondary tell a field and all that descends from it, as the primary does; False where it cannot."""
+        wanted = {name, *self.ancestors(name)}
+        for d in self.descendants(name):
+            wanted |= {d, *self.ancestors(d)}
+        if wanted & set(self.item.series):
+            return False
+        for each in self._order:
+            if each in wanted:
+                self._tell(each, SECONDARY)
+        return True
+
+    def withhold(self, name: str, *planes: int) -> None:
+        """Let the sources of `planes` not tell a field, and compute nothing from it."""
+        for plane in planes:
+            for each in (name, *self.descendants(name)):
+                self._told.pop((each, self.source(each, plane)), None)
+
+    def silence(self, source: str) -> None:
+        """Let a source tell nothing, and no plane compute from what it would have told."""
+        for name, f in self._documents.items():
+            if source in f["sources"]:
+                self.withhold(name, f["sources"].index(source))
+
+    def leave_only(self, source: str, name: str) -> None:
+        """Let a source tell nothing but one field, and no plane compute from what it tells."""
+        key = name, source
+        left = self._told[key]
+        self.silence(source)
+        self._told[key] = left
+
+    def blank(self, source: str) -> None:
+        """Let a source report that it has no value of its fields, and no plane compute from them."""
+        for name, f in self._documents.items():
+            if (name, source) in self._told:
+                plane = f["sources"].index(source)
+                for child in self.descendants(name):
+                    self.withhold(child, plane)
+                self.change(name, [plane], Change("no_value"))
+
+    def complete(self) -> bool:
+        """True where every critical field is told by some source."""
+        told = {name for name, _ in self._told}
+        return all(n in told for n, f in self._documents.items() if f.get("critical", True))
+
+    def change(self, name: str, planes: Sequence[int], *changes: Change) -> None:
+        """Do `changes` to a field in those of `planes` that tell it."""
+        for plane in planes:
+            key = name, self.source(name, plane)
+            if key in self._told:
+                self._told[key] = replace(self._told[key], changes=(*self._told[key].changes, *changes))
+
+    def age(self, name: str, plane: int, age_ms: int) -> None:
+        """Let the value of a plane be of another age, and still inside its limit."""
+        key = name, self.source(name, plane)
+        self._told[key] = replace(self._told[key], age_ms=age_ms)
+
+    def remember(self, name: str, plane: int, age_ms: int, *changes: Change) -> None:
+        """Let an agent recall what a source, which tells the field no longer, said of it `age_ms` ago."""
+        source = self.source(name, plane)
+        self._told[name, source] = Exposure(name, source, age_ms, changes=changes, memory=True)
+
+    def primary_of(self, source: str) -> tuple[str, ...]:
+        """The fields, windowed ones too, whose primary is `source`."""
+        return tuple(n for n in self._documents if self.source(n, PRIMARY) == source)
+
+    def fallible(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The primaries of `names` that tell no windowed field, in contract order: those that may be out."""
+        found = dict.fromkeys(self.source(n, PRIMARY) for n in names)
+        return tuple(s for s in found if not any(f in self.item.series for f in self.primary_of(s)))
+
+    def outage(self, source: str) -> Outage:
+        """A source that is out, and may be asked again soon."""
+        return Outage(source, True, self.rng.choice((100, 200, 300, 500, 800)), self.rng.randint(1, 3))
+
+    def facts(self, *outages: Outage) -> Facts:
+        """All that is told now, in contract order."""
+        return Facts(
+            tuple(
+                self._told[name, source]
+                for name, f in self._documents.items()
+                for source in f["sources"]
+                if (name, source) in self._told
+            ),
+            outages,
+        )
+
+    # faults that several domains use
+
+    def schema_fault(self, name: str) -> Change:
+        """A form that the guard does not know: another schema identifier, or a unit that no registry knows."""
+        kinds = [self.unaccepted_schema(name)] if self._documents[name].get("schemas") else []
+        if self.numeric([name]):
+            kinds.append(self.unheard_unit())
+        return self.rng.choice(kinds or [Change("foreign_name", text=self.unknown_name(name))])
+
+    def unaccepted_schema(self, name: str) -> Change:
+        """The schema identifier after the newest that a field accepts."""
+        schemas = self._documents[name]["schemas"]
+        stem, _, version = str(schemas[0]).rpartition("/")
+        return Change("schema", text=f"{stem}/{int(version) + 1}" if version.isdigit() else f"{schemas[0]}-next")
+
+    def unheard_unit(self) -> Change:
+        """A unit that no registry knows."""
+        return Change("unheard_unit", text=self.rng.choice(UNHEARD))
+
+    def ambiguous_unit(self, name: str) -> Change | None:
+        """A unit that leaves open what is meant: none where one is needed, or one of another dimension."""
+        kinds = [Change("foreign_unit", text=unit) for unit in self.foreign_units(name)]
+        missing = [Change("no_unit")] * len(kinds) if self.with_unit([name]) else []  # each kind as likely
+        return self.pick([*kinds, *missing])
+
+    def foreign_units(self, name: str) -> tuple[str, ...]:
+        """Units of another dimension than a field's; none where it is no number."""
+        return foreign(self.unit(name)) if self.numeric([name]) else ()
+
+    def other_units(self, name: str) -> tuple[str, ...]:
+        """Units of a numeric field's dimension in which its value can be told."""
+        return compatible(self.unit(name), self.number(name))
+
+    def _draw_age(self, name: str, plane: int) -> int:
+        if name in self.item.series:
+            youngest_sample = min(age for age, _ in self.item.series[name])
+            return self.rng.randint(_NEWEST_MS, youngest_sample - _NEWEST_MS // 2)
+        heirs = self.descendants(name)
+        height = 1 + max((len(self.ancestors(d) & {name, *heirs}) for d in heirs), default=0)
+        low = _NEWEST_MS * height
+        high = min(self.limit_ms(n) for n in (name, *heirs)) // 2
+        high = min([high, *(self._ages[p, plane] - _NEWEST_MS // 2 for p in self.parents(name))])
+        return self.rng.randint(low, max(low, high))
+
+    def _tell(self, name: str, plane: int) -> None:
+        source = self.source(name, plane)
+        parents = tuple((p, self.source(p, plane)) for p in self.parents(name))
+        self._told[name, source] = Exposure(name, source, self._ages[name, plane], parents)
+
+
+def _folded(name: str) -> str:
+    return name.casefold().replace(" ", "_").replace("-", "_")
