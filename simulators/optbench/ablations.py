@@ -24,9 +24,10 @@ ANY_DIFFERENCE: Final = 1e300
 
 @dataclass(frozen=True, slots=True)
 class Ablation:
-    """What is off. `evidence`: the episode document as the engine reads it; `plan`: what of the proposer's plan it is
+    """A configuration around the engine.
 
-    given, by the contract of that document. `released`: the plan and answer that leave: rebuilt by the engine, the
+    `evidence`: the episode document as the engine reads it; `plan`: what of the proposer's plan the engine is given, by
+    the contract of that document. `released`: whose plan and answer leave: those that the engine rebuilt, the
     proposer's with names and units normalised, or the proposer's as written. `governed` False executes the proposer's
     own intent.
     """
@@ -61,12 +62,13 @@ def evidence_only(episode: Document) -> Document:
 def evidence_taken_as_good(episode: Document) -> Document:
     """Per observed field its read-out, as if its primary had measured it just now in the contract's terms.
 
-    No source is out, no field has limits or schemas, and constraints are judged at t. A field that nothing gives a
-    value stays missing.
+    No source is out, no field has limits or schemas, and constraints are judged at t. That a field has no evidence at
+    all is nothing that anybody sees: what would be computed from it is released as the proposer has it.
     """
     contract, now = contract_of(episode), episode["decided_at_ms"]
     observations = []
-    for name, o in read_out(contract, episode["observations"]).items():
+    read = read_out(contract, episode["observations"])
+    for name, o in read.items():
         f = contract.fields[name]
         observations.append(
             {
@@ -75,6 +77,9 @@ def evidence_taken_as_good(episode: Document) -> Document:
             }
         )  # fmt: skip
     document = _with_observed(episode["contract"], lambda spec: _without(spec, "min", "max", "schemas"))
+    if read:  # a contract must ask for something
+        observed = {name for name, f in contract.fields.items() if f.kind == "observed"}
+        document = _without_fields(document, contract, observed - read.keys())
     constraints = [_without(c, "window_ms", "max_gap_ms") for c in document["constraints"]]
     return {
         **episode,
@@ -82,6 +87,26 @@ def evidence_taken_as_good(episode: Document) -> Document:
         "observations": observations,
         "sources": {},
     }
+
+
+def _without_fields(document: Document, contract: Contract, gone: set[str]) -> dict[str, Any]:
+    """A contract without some observed fields: no planned field is computed from them, what rests on them is gone."""
+    fields = {name: spec for name, spec in document["fields"].items() if name not in gone}
+    for name in contract.order:
+        f = contract.fields[name]
+        if f.expr is None or gone.isdisjoint(f.expr.names):
+            continue
+        if f.kind == "planned":
+            fields[name] = _without(fields[name], "expr", "repairable")
+        else:
+            gone = gone | {name}
+            del fields[name]
+    constraints = [
+        spec
+        for spec, c in zip(document["constraints"], contract.constraints, strict=True)
+        if gone.isdisjoint(c.expr.names)
+    ]
+    return {**document, "fields": fields, "constraints": constraints}
 
 
 def names_and_units_taken_raw(episode: Document) -> Document:

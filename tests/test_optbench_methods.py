@@ -1,0 +1,465 @@
+"""Laws of the methods, their tools, and the ablations of WirelessOptBench."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simulators.optbench.ablations import ABLATIONS
+from simulators.optbench.agents import Bundle, Completion, Prompt
+from simulators.optbench.base.wcmsa import generate_wcmsa
+from simulators.optbench.base.wcns import generate_wcns
+from simulators.optbench.candidates import view_of
+from simulators.optbench.methods import METHODS, build
+from simulators.optbench.methods.plans import readable_plan
+from simulators.optbench.model import BaseItem
+from simulators.optbench.realisation import FAMILIES, Scene
+from simulators.optbench.replies import read_reply
+from simulators.optbench.tools import answer_of, consult, contract_of, nominal, observed_by, read_out
+from xapp.contract import normalise
+from xapp.engine import assure
+from xapp.episode import parse_episode
+
+BLOCKING = {"HOLD", "RETRY", "ESCALATE"}
+
+
+@dataclass
+class Scripted:
+    """A backbone that says its texts in order, the last one for ever; hears every prompt."""
+
+    texts: Sequence[str]
+    name: str = "scripted"
+    synthetic: bool = True
+    heard: list[Prompt] = field(default_factory=list)
+
+    def complete(self, prompt: Prompt) -> Completion:
+        self.heard.append(prompt)
+        text = self.texts[min(len(self.heard), len(self.texts)) - 1]
+        return Completion(text, tokens_in=7, tokens_out=3, cost_usd=0.5)
+
+
+@dataclass(frozen=True)
+class World:
+    item: BaseItem
+    view: Mapping[str, Any]
+    family: str = "clean"
+
+
+def draw(task: str, seed: int) -> BaseItem:
+    generate = {"WCNS": generate_wcns, "WCMSA": generate_wcmsa}[task]
+    return generate(random.Random(seed), seed)
+
+
+def clean(task: str, seed: int = 1) -> World:
+    item = draw(task, seed)
+    return World(item, view_of(item, Scene(item, random.Random(seed)).facts()))
+
+
+def realised() -> list[World]:
+    """One world a family and task."""
+    found = []
+    for task in ("WCNS", "WCMSA"):
+        for place, family in enumerate(FAMILIES):
+            for seed in range(place, place + 40):
+                item = draw(task, seed)
+                facts = family.realise(Scene(item, random.Random(seed)))
+                if facts is not None:
+                    found.append(World(item, view_of(item, facts), family.name))
+                    break
+    return found
+
+
+CLEAN = [clean("WCNS"), clean("WCMSA")]
+REALISED = realised()
+WORLDS = [*CLEAN, *REALISED]
+
+
+def right(world: World, action: str = "APPLY", **changes: Any) -> str:
+    """The reply of a proposer that makes no mistake but, perhaps, in its action; plan entries as `changes` say."""
+    contract = contract_of(world.view["episode"])
+    plan = {n: {"value": v, "unit": contract.fields[n].unit} for n, v in world.item.plan.items()} | changes
+    read = read_out(contract, world.view["episode"]["observations"])
+    fields = {
+        n: {"state": "supported", "observation": read[n]["id"] if n in read else None}
+        for n, f in contract.fields.items() if f.kind == "observed"
+    }  # fmt: skip
+    plan = {name: entry for name, entry in plan.items() if entry != "left out"}
+    return json.dumps({"action": action, "answer": dict(world.item.answer), "plan": plan, "fields": fields})
+
+
+def decided(name: str, world: World, *texts: str) -> Bundle:
+    return build(name, Scripted(texts)).decide(world.view)
+
+
+def engine_decision(world: World, proposal_plan: Mapping[str, Any]) -> Any:
+    """What the engine says of the whole episode document, read from its bytes."""
+    episode = world.view["episode"]
+    proposal = {
+        "proposal_id": "p", "proposer": "x", "created_at_ms": episode["decided_at_ms"], "control_key": "k",
+        "plan": proposal_plan,
+    }  # fmt: skip
+    return assure(parse_episode(orjson.dumps({**episode, "proposal": proposal}), {}))
+
+
+def test_methods_and_ablations_are_those_of_the_tables() -> None:
+    assert set(METHODS) == {
+        "direct", "direct-minimal", "direct-nocontract", "wirelessagent-contract", "critic", "wirelessopsagent",
+        "always-apply", "always-block",
+    }  # fmt: skip
+    assert set(ABLATIONS) == {
+        "monitor-only", "no-integrity-monitor", "no-action-governor", "no-utility-repair", "no-normalizer",
+        "no-conflict-freshness", "no-memory",
+    }  # fmt: skip
+    for name in (*METHODS, *ABLATIONS):
+        assert build(name, Scripted([""])).name == name
+    with pytest.raises(KeyError):
+        build("no such method", Scripted([""]))
+
+
+@pytest.mark.parametrize("name", [*METHODS, *ABLATIONS])
+def test_a_decision_changes_no_view_and_is_the_same_twice(name: str) -> None:
+    for world in WORLDS[::3]:
+        before = orjson.dumps(world.view)
+        text = right(world, bandwidth={"value": 3, "unit": "kHz"})
+        assert decided(name, world, text) == decided(name, world, text)
+        assert orjson.dumps(world.view) == before
+
+
+@pytest.mark.parametrize("name", [*METHODS, *ABLATIONS])
+def test_every_call_is_counted(name: str) -> None:
+    bundle = decided(name, CLEAN[0], right(CLEAN[0], bandwidth="left out"))
+    assert bundle.calls == (4 if name == "critic" else 1)
+    assert (bundle.tokens_in, bundle.tokens_out) == (7 * bundle.calls, 3 * bundle.calls)
+    assert bundle.cost_usd == 0.5 * bundle.calls
+
+
+# direct, and the sanity rows
+
+
+@pytest.mark.parametrize("name", ["direct", "direct-minimal", "direct-nocontract"])
+def test_direct_hands_on_what_it_is_told(name: str) -> None:
+    for world in WORLDS[::5]:
+        text = right(world, "ESCALATE", bandwidth="left out", zeal={"value": 1, "unit": None})
+        said, bundle = read_reply(text), decided(name, world, text)
+        assert bundle.proposed == said
+        assert (bundle.action, bundle.answer, bundle.plan) == (said.action, said.answer, said.plan)  # type: ignore[union-attr]
+
+
+def test_an_unchecked_record_is_the_claims_with_what_the_ledger_exposes() -> None:
+    world = CLEAN[0]
+    observations = {o["id"]: o for o in world.view["episode"]["observations"]}
+    some = next(iter(observations))
+    claims = {"cqi": {"state": "supported", "observation": some}, "x": {"state": "blocked", "observation": "o0"}}
+    bundle = decided("direct", world, json.dumps({"action": "HOLD", "fields": claims}))
+    assert bundle.record == {
+        "fields": {
+            "cqi": {**claims["cqi"], "value": observations[some]["value"], "unit": observations[some]["unit"]},
+            "x": {**claims["x"], "value": None, "unit": None},
+        },
+        "blocked": ["o0"],
+        "repairs": [],
+    }
+
+
+@pytest.mark.parametrize("name", ["direct", "wirelessagent-contract", "critic", "no-action-governor"])
+def test_who_needs_the_proposer_has_no_action_without_one(name: str) -> None:
+    for text in ("", "no proposal", '{"plan": {}}'):
+        bundle = decided(name, CLEAN[0], text)
+        assert bundle.action is None
+        assert bundle.invalid
+
+
+@pytest.mark.parametrize(("name", "action"), [("always-apply", "APPLY"), ("always-block", "HOLD")])
+def test_a_sanity_row_says_one_thing(name: str, action: str) -> None:
+    for world in WORLDS[::5]:
+        for text in (right(world, "RETRY"), "nothing"):
+            bundle = decided(name, world, text)
+            assert bundle.action == action
+            assert bundle.invalid is None
+
+
+# tools, and the contract on the proposal's own fields
+
+
+@pytest.mark.parametrize("world", WORLDS[::4], ids=lambda w: f"{w.item.task}-{w.family}")
+def test_what_tools_tell_descends_from_the_ledger_and_is_named_apart(world: World) -> None:
+    told, held = consult(world.view), {o["id"] for o in world.view["episode"]["observations"]}
+    assert [o["id"] for o in told] == [f"t{i}" for i in range(1, len(told) + 1)]
+    assert held.isdisjoint(o["id"] for o in told)
+    assert all(set(o["parents"]) <= held and o["source"].startswith("tool:") for o in told)
+
+
+@pytest.mark.parametrize("world", CLEAN, ids=lambda w: w.item.task)
+def test_on_clean_evidence_tools_and_question_give_the_reference_answer(world: World) -> None:
+    values = nominal(world.view)
+    assert {name: values[name] for name in world.item.plan} == world.item.plan
+    assert answer_of(world.item.task, values, "") == world.item.answer
+    computed = {o["name"]: o["value"] for o in consult(world.view)}
+    assert {name: computed[name] for name in world.item.plan} == world.item.plan
+
+
+def test_what_the_question_states_holds_whatever_the_ledger_says() -> None:
+    for world in REALISED:
+        values = nominal(world.view)
+        if values.get("service_class") == world.item.observed["service_class"]:
+            assert values["bandwidth"] == world.item.plan["bandwidth"], world.family
+
+
+@pytest.mark.parametrize(
+    ("change", "action"),
+    [
+        ({}, "APPLY"),
+        ({"bandwidth": "left out"}, "HOLD"),
+        ({"bandwidth": {"value": None, "unit": "MHz"}}, "HOLD"),
+        ({"bandwidth": {"value": 5, "unit": None}}, "HOLD"),
+        ({"bandwidth": {"value": 5, "unit": "Mbit/s"}}, "HOLD"),
+        ({"bandwidth": {"value": 5000, "unit": "MHz"}}, "HOLD"),
+        ({"bandwidth": {"value": 99, "unit": "MHz"}}, "HOLD"),  # inside its limits, beyond the capacity or the range
+        ({"throughput": "left out"}, "APPLY"),
+    ],
+)
+@pytest.mark.parametrize("world", CLEAN, ids=lambda w: w.item.task)
+def test_a_plan_that_breaks_the_contract_by_its_own_fields_is_held(
+    world: World, change: dict[str, Any], action: str
+) -> None:
+    assert decided("wirelessagent-contract", world, right(world, **change)).action == action
+    refused = decided("wirelessagent-contract", world, right(world, "RETRY", **change))
+    assert refused.action == "RETRY"
+
+
+# critique
+
+
+@pytest.mark.parametrize("world", CLEAN, ids=lambda w: w.item.task)
+def test_a_critic_that_finds_nothing_asks_once(world: World) -> None:
+    backbone = Scripted([right(world)])
+    assert build("critic", backbone).decide(world.view).action == "APPLY"
+    assert len(backbone.heard) == 1
+
+
+@pytest.mark.parametrize("world", CLEAN, ids=lambda w: w.item.task)
+def test_a_critic_revises_at_most_three_times_and_names_what_it_disputes(world: World) -> None:
+    backbone = Scripted([right(world, bandwidth={"value": 4321, "unit": "kHz"})])
+    bundle = build("critic", backbone).decide(world.view)
+    assert [p.round for p in backbone.heard] == [0, 1, 2, 3]
+    assert all(p.purpose == "revise" and "plan:bandwidth" in p.disputed for p in backbone.heard[1:])
+    assert bundle.plan["bandwidth"] == {"value": 4321, "unit": "kHz"}
+
+
+def test_a_critic_stops_when_the_dispute_is_settled_and_keeps_what_it_can_read() -> None:
+    world = CLEAN[0]
+    wrong = right(world, bandwidth="left out")
+    mended = Scripted([wrong, right(world)])
+    assert build("critic", mended).decide(world.view).plan == read_reply(right(world)).plan  # type: ignore[union-attr]
+    assert len(mended.heard) == 2
+    lost = Scripted([wrong, "I give up"])
+    assert build("critic", lost).decide(world.view).proposed == read_reply(wrong)
+    assert len(lost.heard) == 2
+
+
+def test_a_critic_looks_at_the_evidence_that_is_cited() -> None:
+    world = CLEAN[0]
+    view = orjson.loads(orjson.dumps(world.view))
+    read = read_out(contract_of(view["episode"]), view["episode"]["observations"])
+
+    def disputed(name: str, **change: Any) -> tuple[str, ...]:
+        changed = orjson.loads(orjson.dumps(view))
+        for o in changed["episode"]["observations"]:
+            if o["id"] == read[name]["id"]:
+                o.update(change)
+                if change == {"source": "out"}:
+                    changed["episode"]["sources"] = {"out": {"status": "outage"}}
+        backbone = Scripted([right(world)])
+        build("critic", backbone).decide(changed)
+        return () if len(backbone.heard) == 1 else backbone.heard[1].disputed
+
+    assert disputed("cqi", event_time_ms=view["episode"]["decided_at_ms"] - 10**6)[-2:] == ("fields:cqi", "action:HOLD")
+    assert disputed("x", unit=None)[-2:] == ("fields:x", "action:ESCALATE")
+    assert disputed("x", source="out")[-2:] == ("fields:x", "action:RETRY")
+    assert disputed("y", quality="no_value")[-2:] == ("fields:y", "action:HOLD")
+    assert disputed("y", id="elsewhere")[-2:] == ("fields:y", "action:HOLD")
+    assert disputed("load", unit=None) == ()
+
+
+# the guard
+
+
+def test_the_agent_under_test_decides_as_the_engine_does_and_releases_what_it_rebuilt() -> None:
+    actions = set()
+    for world in WORLDS:
+        text = right(world, bandwidth={"value": 77, "unit": "MHz"})
+        bundle = decided("wirelessopsagent", world, text)
+        decision = engine_decision(world, read_reply(text).plan)  # type: ignore[union-attr]
+        assert bundle.action == decision.action, world.family
+        assert bundle.plan == (decision.released or orjson.loads(decision.record)["candidate"])
+        assert bundle.record is not None
+        assert bundle.record["blocked"] == list(decision.blocked)
+        supported = {n: [c["observation"]] for n, c in bundle.record["fields"].items() if c["state"] == "supported"}
+        assert supported == {n: list(ids) for n, ids in decision.used.items()}
+        actions.add(bundle.action)
+    assert actions == BLOCKING | {"APPLY"}
+
+
+def test_the_guard_does_not_depend_on_what_the_proposer_says() -> None:
+    for world in WORLDS:
+        said, unsaid = decided("wirelessopsagent", world, right(world)), decided("wirelessopsagent", world, "?")
+        refused = decided("wirelessopsagent", world, right(world, "HOLD"))
+        assert said.action == unsaid.action == refused.action, world.family
+        assert unsaid.proposed is None
+        assert unsaid.invalid is None
+
+
+def test_the_answer_stays_that_of_the_question_where_the_evidence_is_blocked() -> None:
+    for world in REALISED:
+        bundle = decided("wirelessopsagent", world, right(world))
+        if bundle.action == "APPLY":
+            continue
+        for key, value in world.item.answer.items():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                assert bundle.answer[key] == pytest.approx(value, rel=0.25, abs=1.1), (world.family, key)
+            elif key == "predicted_position":
+                assert bundle.answer[key] == pytest.approx(value, abs=4.0)
+
+
+NAMES = frozenset(contract_of(CLEAN[0].view["episode"]).by_name)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**30), 10**30) | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=60)
+@given(junk=st.dictionaries(st.text(max_size=8).filter(lambda n: normalise(n) not in NAMES), JSON, max_size=3))
+def test_an_entry_that_says_nothing_of_any_field_spoils_no_plan(junk: dict[str, Any]) -> None:
+    world = CLEAN[0]
+    contract = contract_of(world.view["episode"])
+    plan = json.loads(right(world))["plan"]
+    assert readable_plan({**junk, **plan}, contract) == plan
+    assert decided("wirelessopsagent", world, right(world, **junk)).action == "APPLY"
+
+
+@settings(max_examples=100)
+@given(plan=st.dictionaries(st.sampled_from(["bandwidth", "Bandwidth", "BANDWIDTH", "slice_type", "slice-type"]), JSON))
+def test_the_engine_never_calls_a_readable_plan_malformed(plan: dict[str, Any]) -> None:
+    world = CLEAN[0]
+    decision = engine_decision(world, readable_plan(plan, contract_of(world.view["episode"])))
+    assert decision.action == "APPLY"
+
+
+# the ablations: each transforms what its row says, and nothing else
+
+
+def transformed(name: str, world: World) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Episode document before and after, as plain JSON."""
+    before = world.view["episode"]
+    return orjson.loads(orjson.dumps(before)), orjson.loads(orjson.dumps(ABLATIONS[name].evidence(before)))
+
+
+def without(document: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in document.items() if key not in keys}
+
+
+def test_no_memory_leaves_every_other_observation_as_it_is() -> None:
+    remembered = 0
+    for world in WORLDS:
+        before, after = transformed("no-memory", world)
+        assert without(after, "observations") == without(before, "observations")
+        assert after["observations"] == [o for o in before["observations"] if o["origin"] != "memory"]
+        remembered += len(before["observations"]) - len(after["observations"])
+    assert remembered, "a family offers memory"
+
+
+def test_no_normalizer_changes_names_and_units_alone() -> None:
+    for world in WORLDS:
+        before, after = transformed("no-normalizer", world)
+        contract = contract_of(before)
+        assert without(after, "observations") == without(before, "observations")
+        for was, now in zip(before["observations"], after["observations"], strict=True):
+            assert without(now, "name", "unit") == without(was, "name", "unit")
+            fields = observed_by(contract, was["name"])
+            told = (fields[0], contract.fields[fields[0]].unit) if fields else (was["name"], was["unit"])
+            assert (now["name"], now["unit"]) == told
+
+
+def test_no_conflict_freshness_lifts_limits_and_drops_versions_alone() -> None:
+    for world in WORLDS:
+        before, after = transformed("no-conflict-freshness", world)
+        assert without(after, "observations", "contract") == without(before, "observations", "contract")
+        ids = {o["id"] for o in after["observations"]}
+        kept = [without(o, "version") for o in before["observations"] if o["id"] in ids]
+        assert after["observations"] == kept
+        texts = {f.name for f in contract_of(before).fields.values() if f.type == "string"}
+        dropped = [o for o in before["observations"] if o["id"] not in ids]
+        assert all(set(observed_by(contract_of(before), o["name"])) <= texts for o in dropped)
+        for name, spec in before["contract"]["fields"].items():
+            lifted = after["contract"]["fields"][name]
+            if spec["kind"] == "observed":
+                assert without(lifted, "freshness_ms", "tolerance") == without(spec, "freshness_ms", "tolerance")
+            else:
+                assert lifted == spec
+
+
+@pytest.mark.parametrize("name", ["monitor-only", "no-utility-repair"])
+def test_without_a_plan_gate_the_contract_asks_for_evidence_alone(name: str) -> None:
+    for world in WORLDS:
+        before, after = transformed(name, world)
+        assert without(after, "contract") == without(before, "contract")
+        observed = {n: spec for n, spec in before["contract"]["fields"].items() if spec["kind"] == "observed"}
+        assert after["contract"]["fields"] == observed
+        assert after["contract"]["constraints"] == []
+
+
+def test_evidence_taken_as_good_is_one_value_a_field_that_the_ledger_holds() -> None:
+    for world in WORLDS:
+        before, after = transformed("no-integrity-monitor", world)
+        held = {o["id"] for o in before["observations"]}
+        told = [o["name"] for o in after["observations"]]
+        assert len(set(told)) == len(told)
+        assert held.issuperset(o["id"] for o in after["observations"])
+        assert after["sources"] == {}
+        assert set(told) <= set(after["contract"]["fields"])
+
+
+@pytest.mark.parametrize("name", ["no-integrity-monitor", "no-action-governor"])
+def test_without_monitor_or_governor_what_is_blocked_is_executed(name: str) -> None:
+    for world in REALISED:
+        assert decided(name, world, right(world)).action == "APPLY", world.family
+
+
+def test_without_the_governor_the_intent_is_executed_and_the_rest_is_as_ever() -> None:
+    for world in REALISED[::3]:
+        full, off = (decided(name, world, right(world, "RETRY")) for name in ("wirelessopsagent", "no-action-governor"))
+        assert off.action == "RETRY"
+        assert (off.plan, off.record, off.answer) == (full.plan, full.record, full.answer)
+
+
+def test_the_monitor_alone_routes_like_the_whole_and_releases_the_plan_as_written() -> None:
+    for world in WORLDS:
+        text = right(world, bandwidth={"value": 12345, "unit": "kHz"}, throughput="left out", zeal={"value": 1})
+        full, alone = decided("wirelessopsagent", world, text), decided("monitor-only", world, text)
+        said = read_reply(text)
+        assert alone.action == full.action, world.family
+        assert (alone.plan, alone.answer) == (said.plan, said.answer)  # type: ignore[union-attr]
+        assert alone.record is not None
+        assert alone.record["repairs"] == []
+
+
+def test_without_utility_repair_names_and_units_are_mended_and_nothing_is_recomputed() -> None:
+    world = CLEAN[0]
+    text = right(world, bandwidth="left out", Bandwidth={"value": 12345, "unit": "kHz"}, throughput={"value": 1})
+    bundle = decided("no-utility-repair", world, text)
+    assert bundle.action == "APPLY"
+    assert bundle.plan["bandwidth"] == {"value": 12.345, "unit": "MHz"}
+    assert bundle.plan["throughput"] == {"value": 1, "unit": None}
+    assert bundle.record is not None
+    assert {r["operator"] for r in bundle.record["repairs"] if r["field"] == "bandwidth"} == {"rename", "convert_unit"}
+    assert bundle.answer == world.item.answer
