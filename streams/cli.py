@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from streams.cli_optbench import optbench_app
+
 app = typer.Typer(
     name="wirelessops",
     no_args_is_help=True,
@@ -23,6 +25,7 @@ keys_app = typer.Typer(no_args_is_help=True, help="Signing keys.")
 app.add_typer(contract_app, name="contract")
 app.add_typer(keys_app, name="keys")
 app.add_typer(record_app, name="record")
+app.add_typer(optbench_app, name="optbench")
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="A file, or - for standard input.")]
 Keys = Annotated[

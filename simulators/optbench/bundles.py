@@ -81,7 +81,7 @@ def bundle_from(document: Any) -> Bundle:
     counts = {name: _count(known.get(name, 0), f"$.{name}") for name in ("calls", "tokens_in", "tokens_out")}
     return Bundle(
         episode_id=episode_id,
-        action=action if invalid is None else None,
+        action=action,
         answer=known.get("answer"),
         plan=_object(known.get("plan") or {}, "$.plan"),
         record=_record(known.get("record")),

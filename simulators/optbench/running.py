@@ -13,7 +13,7 @@ from simulators.optbench.bundles import decode, encode, invalid_output
 from simulators.optbench.model import Case
 
 Progress = Callable[[int, int], None]
-"""Called with how many episodes are decided, and of how many."""
+"""Called with how many episodes are decided, and of how many: once at the start, then after each."""
 
 
 def run(
@@ -32,11 +32,12 @@ def run(
     JSON, is an invalid output of that episode. Bundles are what their JSON says: a resumed run gives the same.
     """
     found = {case.episode_id: stored[case.episode_id] for case in cases if case.episode_id in stored}
+    told = progress or (lambda done, of: None)
+    told(len(found), len(cases))
     for bundle in _decided([case for case in cases if case.episode_id not in found], agent, parallel):
         keep(bundle)
         found[bundle.episode_id] = bundle
-        if progress is not None:
-            progress(len(found), len(cases))
+        told(len(found), len(cases))
     return [found[case.episode_id] for case in cases]
 
 

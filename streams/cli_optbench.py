@@ -1,0 +1,143 @@
+"""`wirelessops optbench …` on the command line: its options, handed to what they run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import click
+import typer
+
+optbench_app = typer.Typer(
+    no_args_is_help=True,
+    help="WirelessOptBench: wireless tasks whose evidence is disturbed. Does a method execute, wait, ask again, or call"
+    " a person?",
+)
+
+SuiteDirectory = Annotated[
+    Path | None, typer.Option("--suite", help="A folder that `build` wrote; none: built now, by the options beside.")
+]
+Split = Annotated[
+    str | None, typer.Option(click_type=click.Choice(["final", "development"]), help="Which anchors; none: final.")
+]
+Seed = Annotated[int | None, typer.Option(min=0, help="Of everything that is drawn; none: 0.")]
+Base = Annotated[
+    Path | None, typer.Option(help="A folder of WirelessBench files to take base items from; none: all generated.")
+]
+Evaluator = Annotated[
+    str,
+    typer.Option(
+        click_type=click.Choice(["corrected", "frozen"]),
+        help="Frozen counts a disagreement within tolerance as a conflict, as the paper's first evaluator did.",
+    ),
+]
+Scorer = Annotated[
+    str,
+    typer.Option(
+        click_type=click.Choice(["strict", "published"]),
+        help="Of calculations: by the published text, or by the published code, which pays for some wrong answers.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="A JSON list of rows on standard output.")]
+
+
+@optbench_app.command()
+def build(
+    out: Annotated[Path, typer.Option(help="The folder: episodes, sealed parts, manifest.")],
+    split: Split = None,
+    seed: Seed = None,
+    base: Base = None,
+) -> None:
+    """Build a suite of 600 episodes and write it; prints what it was made from."""
+    from streams.commands.optbench import build as build_suite
+    from streams.commands.optbench_options import SuiteOptions
+
+    raise typer.Exit(build_suite(out, SuiteOptions(None, split, seed, base)))
+
+
+@optbench_app.command()
+def run(
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="A method or an ablation, `all` methods, or `ablations`; none: the paper's four and"
+            " two sanity rows."
+        ),
+    ] = None,
+    backbone: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="synthetic-a, -b, -c; none: those three, or what --model, --proposals name."),
+    ] = None,
+    suite: SuiteDirectory = None,
+    split: Split = None,
+    seed: Seed = None,
+    base: Base = None,
+    evaluator: Evaluator = "corrected",
+    scorer: Scorer = "strict",
+    results: Annotated[
+        Path | None, typer.Option(help="A folder that keeps every decision bundle: a run that was stopped goes on.")
+    ] = None,
+    as_json: Json = False,
+    proposals: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Your proposals as a backbone: JSON Lines, or - for stdin.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="A language model as a backbone.")] = None,
+    base_url: Annotated[str | None, typer.Option(help="Its server (OpenAI's chat completions); none: OpenAI.")] = None,
+    api_key_env: Annotated[
+        str | None, typer.Option(metavar="VAR", help="The environment variable that holds its key; none: no key.")
+    ] = None,
+    price_in: Annotated[float | None, typer.Option(min=0, help="US dollars per million tokens in.")] = None,
+    price_out: Annotated[float | None, typer.Option(min=0, help="US dollars per million tokens out.")] = None,
+    cache: Annotated[Path | None, typer.Option(help="A file that keeps its replies: nothing is asked twice.")] = None,
+    replay_only: Annotated[bool, typer.Option("--replay-only", help="Answer from --cache alone.")] = False,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Of one call, s.")] = 60.0,
+    parallel: Annotated[int, typer.Option(min=1, max=256, help="Episodes that are decided at a time.")] = 1,
+) -> None:
+    """Methods over a suite: one row for each method and backbone.
+
+    Exit 1 where calls to a backbone failed for good, after the rows; what rests on them is not kept in --results.
+    """
+    from streams.commands.optbench import run as run_methods
+    from streams.commands.optbench_options import ModelOptions, RunOptions, SuiteOptions
+
+    asked = ModelOptions(model, base_url, api_key_env, price_in, price_out, cache, replay_only, timeout)
+    options: dict[str, Any] = {"evaluator": evaluator, "scorer": scorer, "results": results, "as_json": as_json}
+    options |= {"methods": tuple(method or ()), "backbones": tuple(backbone or ()), "proposals": proposals}
+    options |= {"model": asked, "parallel": parallel}
+    raise typer.Exit(run_methods(SuiteOptions(suite, split, seed, base), RunOptions(**options)))
+
+
+@optbench_app.command()
+def prompts(
+    out: Annotated[str, typer.Option(metavar="FILE", help="Where they go, or - for standard output.")],
+    suite: SuiteDirectory = None,
+    split: Split = None,
+    seed: Seed = None,
+    base: Base = None,
+) -> None:
+    """For an agent of your own that runs elsewhere: the public view and the prompt of each episode, as JSON Lines."""
+    from streams.commands.optbench import prompts as write_prompts
+    from streams.commands.optbench_options import SuiteOptions
+
+    raise typer.Exit(write_prompts(out, SuiteOptions(suite, split, seed, base)))
+
+
+@optbench_app.command()
+def score(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Bundles or proposals; - for stdin.")],
+    suite: SuiteDirectory = None,
+    split: Split = None,
+    seed: Seed = None,
+    base: Base = None,
+    evaluator: Evaluator = "corrected",
+    scorer: Scorer = "strict",
+    as_json: Json = False,
+) -> None:
+    """Score your own agent: JSON Lines of {"episode_id", "action", "answer", "plan", "record"}, or of
+
+    {"episode_id", "proposal"}, which stands as it is. An episode that is missing counts as an invalid output.
+    """
+    from streams.commands.optbench import score as score_file
+    from streams.commands.optbench_options import SuiteOptions
+
+    raise typer.Exit(score_file(file, SuiteOptions(suite, split, seed, base), evaluator, scorer, as_json))

@@ -1,0 +1,192 @@
+"""`wirelessops optbench`: suites built, methods run over them, bundles scored."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import orjson
+
+from simulators.optbench.agents import Backbone, Bundle
+from simulators.optbench.backbones import RecordedReplies, Watched
+from simulators.optbench.bundles import ProposalLine
+from simulators.optbench.results import Origin, Results, ResultsError
+from simulators.optbench.running import Progress
+from simulators.optbench.running import run as run_agent
+from streams.commands.documents import STDIN
+from streams.commands.optbench_lines import NotRun, left_out, read_lines, stem
+from streams.commands.optbench_options import (
+    Proposer,
+    RunOptions,
+    SuiteOptions,
+    check_backbones,
+    method_names,
+    proposers_of,
+    suite_of,
+)  # fmt: skip
+from streams.commands.optbench_view import progress_of, show
+
+if TYPE_CHECKING:
+    from simulators.optbench.scoring.answers import Scorer
+    from simulators.optbench.scoring.outcome import Evaluator
+    from simulators.optbench.suite import Suite
+
+OK, FAILED, REFUSED, INTERRUPTED = 0, 1, 2, 130
+SHOWN: Final = 20
+"""Reasons for leaving items out that are told; all are counted."""
+
+
+def build(out: Path, options: SuiteOptions) -> int:
+    """Builds a suite and writes it to `out`. Exit codes of all commands here: 0; 2 with the reason in one line; 130."""
+    from simulators.optbench.suite import write
+
+    with _answering() as answer:
+        suite = suite_of(options)
+        try:
+            write(suite, out)
+        except OSError as error:
+            raise NotRun(f"{out}: {error.strerror or error}") from error
+        print("\n".join(_told_of(suite)))
+        print(f"{len(suite.cases)} episodes in {out}, {suite.digest}")
+    return answer.code
+
+
+def run(suite_options: SuiteOptions, options: RunOptions) -> int:
+    """Runs methods over backbones and prints their rows. Exit 1, after the rows, where calls failed for good."""
+    with _answering(resumable=options.results is not None) as answer:
+        methods = method_names(options.methods)
+        check_backbones(options)
+        suite = suite_of(suite_options)
+        rows: list[dict[str, Any]] = []
+        failed: dict[str, dict[str, str]] = {}
+        proposers = proposers_of(suite, options)
+        with progress_of(len(methods) * len(proposers)) as watch:
+            for proposer in proposers:
+                for method in methods:
+                    watched = Watched(proposer.backbone)
+                    name = f"{method}, {watched.name}"
+                    rows.append(_row(suite, method, watched, proposer, options, watch(name)))
+                    if watched.failed:
+                        failed[name] = watched.failed
+        show(rows, options.as_json, [p.backbone.name for p in proposers if p.backbone.synthetic])
+        for name, reasons in failed.items():
+            why = next(iter(reasons.values()))
+            sys.stderr.write(f"{name}: calls failed on {len(reasons)} episodes; the first: {why}\n")
+            answer.code = FAILED
+    return answer.code
+
+
+def prompts(out: str, options: SuiteOptions) -> int:
+    """Writes `{"episode_id", "view", "messages"}` of each episode; messages are those of the method `direct`."""
+    from simulators.optbench.prompts import propose
+
+    with _answering() as answer:
+        try:
+            with nullcontext(sys.stdout.buffer) if out == STDIN else Path(out).open("wb") as stream:
+                for case in suite_of(options).cases:
+                    messages = [{"role": role, "content": text} for role, text in propose(case.view, "direct").messages]
+                    line = {"episode_id": case.episode_id, "view": case.view, "messages": messages}
+                    stream.write(orjson.dumps(line) + b"\n")
+        except OSError as error:
+            raise NotRun(f"{out}: {error.strerror or error}") from error
+    return answer.code
+
+
+def score(file: str, options: SuiteOptions, evaluator: str, scorer: str, as_json: bool) -> int:
+    """Scores a file of bundles, of proposals, or of results; what is wrong with it is told by line, and exit 2."""
+    with _answering() as answer:
+        suite = suite_of(options)
+        head, lines = read_lines(file, suite)
+        replies = {line.episode_id: line.reply for line in lines if isinstance(line, ProposalLine)}
+        bundles = {line.episode_id: line for line in lines if isinstance(line, Bundle)}
+        proposer = RecordedReplies(stem(file), replies)
+        decided = _decided(suite, "direct", proposer, bundles | left_out(suite, {*bundles, *replies}, file))
+        row = _scored(suite, head.get("method") or stem(file), head.get("backbone") or "external", decided,
+                      evaluator, scorer)  # fmt: skip
+        show([row], as_json, ())
+    return answer.code
+
+
+def _told_of(suite: Suite) -> Iterator[str]:
+    manifest = suite.manifest
+    yield f"split {manifest['split']}, seed {manifest['seed']}, generator {manifest['generator']}"
+    for task, counts in manifest["base"].items():
+        yield f"{task}: " + ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())
+    reasons = Counter((task, reason) for task, _, reason in suite.excluded)
+    for (task, reason), count in reasons.most_common(SHOWN):
+        yield f"{task}: {count} excluded: {reason}"
+    if len(reasons) > SHOWN:
+        yield f"and {sum(reasons.values()) - sum(n for _, n in reasons.most_common(SHOWN))} for other reasons"
+
+
+def _row(
+    suite: Suite, method: str, backbone: Watched, proposer: Proposer, options: RunOptions, progress: Progress | None
+) -> dict[str, Any]:
+    name = backbone.name
+    if options.results is None:
+        bundles = _decided(suite, method, backbone, proposer.unasked, options.parallel, progress)
+        return _scored(suite, method, name, bundles, options.evaluator, options.scorer)
+    try:
+        with Results(options.results, Origin(suite.digest, method, name, proposer.settings)) as results:
+
+            def keep(bundle: Bundle) -> None:
+                if bundle.episode_id not in backbone.failed:
+                    results.keep(bundle)
+
+            stored = {**results.bundles, **proposer.unasked}
+            bundles = _decided(suite, method, backbone, stored, options.parallel, progress, keep)
+    except OSError as error:
+        raise NotRun(f"{error.filename or options.results}: {error.strerror or error}") from error
+    except ResultsError as error:
+        raise NotRun(str(error)) from error
+    return _scored(suite, method, name, bundles, options.evaluator, options.scorer)
+
+
+def _decided(
+    suite: Suite,
+    method: str,
+    backbone: Backbone,
+    stored: Mapping[str, Bundle],
+    parallel: int = 1,
+    progress: Progress | None = None,
+    keep: Any = lambda _: None,
+) -> list[Bundle]:
+    from simulators.optbench.methods import build as build_agent
+
+    return run_agent(suite.cases, build_agent(method, backbone), stored, keep, parallel, progress)
+
+
+def _scored(
+    suite: Suite, method: str, backbone: str, bundles: Sequence[Bundle], evaluator: str, scorer: str
+) -> dict[str, Any]:
+    from simulators.optbench.rows import row
+
+    chosen = cast("Evaluator", evaluator), cast("Scorer", scorer)
+    return row(method, backbone, suite.cases, bundles, *chosen)
+
+
+@dataclass(slots=True)
+class _Answer:
+    code: int = OK
+
+
+@contextmanager
+def _answering(resumable: bool = False) -> Iterator[_Answer]:
+    """What a command answers: its exit code; 2 and the reason for what is refused; Ctrl-C ends the process at once."""
+    answer = _Answer()
+    try:
+        yield answer
+    except NotRun as error:
+        sys.stderr.write(f"{error}\n")
+        answer.code = REFUSED
+    except KeyboardInterrupt:
+        again = "the same command goes on from here" if resumable else "a run with --results can be resumed"
+        sys.stderr.write(f"stopped; {again}\n")
+        sys.stderr.flush()
+        os._exit(INTERRUPTED)  # threads may wait a minute for a server; what was kept is on disk
