@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import typer
 
 optbench_app = typer.Typer(
@@ -14,29 +14,43 @@ optbench_app = typer.Typer(
     " a person?",
 )
 
+
+class Anchors(StrEnum):
+    """Splits of a suite."""
+
+    FINAL = "final"
+    DEVELOPMENT = "development"
+
+
+class Evaluators(StrEnum):
+    """Evaluators of a decision."""
+
+    CORRECTED = "corrected"
+    FROZEN = "frozen"
+
+
+class Scorers(StrEnum):
+    """Scorers of an answer."""
+
+    STRICT = "strict"
+    PUBLISHED = "published"
+
+
 SuiteDirectory = Annotated[
     Path | None, typer.Option("--suite", help="A folder that `build` wrote; none: built now, by the options beside.")
 ]
-Split = Annotated[
-    str | None, typer.Option(click_type=click.Choice(["final", "development"]), help="Which anchors; none: final.")
-]
+Split = Annotated[Anchors | None, typer.Option(help="Which anchors; none: final.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Of everything that is drawn; none: 0.")]
 Base = Annotated[
     Path | None, typer.Option(help="A folder of WirelessBench files to take base items from; none: all generated.")
 ]
 Evaluator = Annotated[
-    str,
-    typer.Option(
-        click_type=click.Choice(["corrected", "frozen"]),
-        help="Frozen counts a disagreement within tolerance as a conflict, as the paper's first evaluator did.",
-    ),
+    Evaluators,
+    typer.Option(help="Frozen: a disagreement within tolerance is a conflict, as in the paper's first evaluator."),
 ]
 Scorer = Annotated[
-    str,
-    typer.Option(
-        click_type=click.Choice(["strict", "published"]),
-        help="Of calculations: by the published text, or by the published code, which pays for some wrong answers.",
-    ),
+    Scorers,
+    typer.Option(help="Of calculations: by the published text, or by the published code, which pays for some errors."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="A JSON list of rows on standard output.")]
 
@@ -72,8 +86,8 @@ def run(
     split: Split = None,
     seed: Seed = None,
     base: Base = None,
-    evaluator: Evaluator = "corrected",
-    scorer: Scorer = "strict",
+    evaluator: Evaluator = Evaluators.CORRECTED,
+    scorer: Scorer = Scorers.STRICT,
     results: Annotated[
         Path | None, typer.Option(help="A folder that keeps every decision bundle: a run that was stopped goes on.")
     ] = None,
@@ -129,8 +143,8 @@ def score(
     split: Split = None,
     seed: Seed = None,
     base: Base = None,
-    evaluator: Evaluator = "corrected",
-    scorer: Scorer = "strict",
+    evaluator: Evaluator = Evaluators.CORRECTED,
+    scorer: Scorer = Scorers.STRICT,
     as_json: Json = False,
 ) -> None:
     """Score your own agent: JSON Lines of {"episode_id", "action", "answer", "plan", "record"}, or of
