@@ -182,11 +182,11 @@ def _unsupported(ledger: Ledger, field: Field, failed: Sequence[_Finding]) -> tu
     """What blocks a field that nothing supports: its heads' faults, outages, strangers, foreign names, or nothing."""
     out = [s for s in field.sources if s in ledger.out]
     told = ledger.told(field)
-    waiting = {f.source: f.observations for f in failed if f.source in out and f.code in _OF_ITS_SOURCE}
-    found = [f for f in failed if f.source not in waiting]
+    heads = {f.source: f.observations for f in failed}  # what a source in outage last said is the outage's observation
+    found = [f for f in failed if not (f.source in out and f.code in _OF_ITS_SOURCE)]
     for s in out:
-        heads = waiting.get(s, ())
-        found.append(_Finding("outage" if ledger.out[s] else "final_outage", s, heads, (f"source:{s}", *heads)))
+        code = "outage" if ledger.out[s] else "final_outage"
+        found.append(_Finding(code, s, heads.get(s, ()), (f"source:{s}", *heads.get(s, ()))))
     if not failed and not out:  # a stranger must not be able to turn a wait into an alarm
         found += [_Finding("unknown_source", o["source"], (o["id"],), (o["id"],)) for o in told]
     if not told:
