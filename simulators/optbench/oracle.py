@@ -166,7 +166,8 @@ def judge(item: BaseItem, facts: Facts) -> Verdict:
 
     `blocked` holds the critical observed fields that nothing supports or that are in conflict; `cites` stays empty.
     Raises ValueError for facts outside the suite's vocabulary: a final outage, an unknown kind of change, an unknown
-    field or source, a parent that no exposure tells, a cycle of parents, one aspect changed twice.
+    field or source, a parent that no exposure tells, a cycle of parents, one aspect changed twice, or a second value
+    beside a report that is sent again (which of them the source would mean is left open).
     """
     scene = _read(item, facts)
     filings = {
@@ -440,6 +441,8 @@ def _telling(item: BaseItem, fields: Mapping[str, _Field], exposure: Exposure) -
         if _ASPECTS[change.kind] in changes:
             raise ValueError(f"{exposure.field!r} at {exposure.source!r}: {_ASPECTS[change.kind]} is changed twice")
         changes[_ASPECTS[change.kind]] = change
+    if "second report" in changes and "time" in changes and changes["time"].kind == "repeated":
+        raise ValueError(f"{exposure.field!r} at {exposure.source!r} is sent again, and tells a second value")
     value = item.observed[exposure.field]
     telling = _Telling(
         exposure,
