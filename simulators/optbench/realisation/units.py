@@ -12,10 +12,10 @@ from typing import Final
 # base unit → the prefixes under which telemetry tells it (BIPM, SI brochure, table 7)
 _PREFIXES: Final[dict[str, tuple[str, ...]]] = {
     "Hz": ("", "k", "M", "G"), "bit/s": ("", "k", "M", "G"), "bps": ("k", "M", "G"), "B": ("", "k", "M", "G"),
-    "byte": ("", "k", "M", "G"), "s": ("u", "m", ""), "W": ("u", "m", "", "k"), "m": ("m", "c", "", "k"),
+    "byte": ("", "k", "M", "G"), "s": ("n", "u", "µ", "m", ""), "W": ("u", "m", "", "k"), "m": ("m", "c", "", "k"),
     "K": ("m", ""),
 }  # fmt: skip
-_EXPONENTS: Final[dict[str, int]] = {"u": -6, "m": -3, "c": -2, "": 0, "k": 3, "M": 6, "G": 9}
+_EXPONENTS: Final[dict[str, int]] = {"n": -9, "u": -6, "µ": -6, "m": -3, "c": -2, "": 0, "k": 3, "M": 6, "G": 9}
 _DIMENSIONS: Final[dict[str, str]] = {
     "Hz": "frequency", "bit/s": "bit rate", "bps": "bit rate", "B": "data volume", "byte": "data volume", "s": "time",
     "W": "power", "m": "length", "K": "temperature",
