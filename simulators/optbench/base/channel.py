@@ -59,3 +59,8 @@ def draw_line_of_sight(rng: random.Random, x_m: float, y_m: float) -> bool:
     distance_m = math.hypot(x_m, y_m)
     near = min(18.0 / distance_m, 1.0) if distance_m > 0.0 else 1.0
     return rng.random() < near + math.exp(-distance_m / 36.0) * (1.0 - near)
+
+
+def cell_load(item_id: str) -> float:
+    """Share of the cell's resource blocks in use, in %; drawn from the item's id, and nothing depends on it."""
+    return float(random.Random(f"load:{item_id}").randint(20, 90))

@@ -1,24 +1,14 @@
-"""Formula tools: named formulas of wireless communication, each with its parameters and its result."""
+"""The library of formula tools."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from typing import Final
 
+from simulators.optbench.base.formula import Formula
+from simulators.optbench.base.formulas_detection import DETECTION
+from simulators.optbench.base.formulas_link import LINK
+from simulators.optbench.base.formulas_signals import SIGNALS
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A parameter: an expression name, and a unit of the contracts' registry."""
-
-    name: str
-    unit: str
-
-
-@dataclass(frozen=True, slots=True)
-class Formula:
-    """A named formula."""
-
-    name: str
-    parameters: tuple[Parameter, ...]
-    unit: str
-    compute: Callable[..., float]
+FORMULAS: Final[Mapping[str, Formula]] = {f.name: f for f in (*LINK, *DETECTION, *SIGNALS)}
+"""Name → formula."""

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 from simulators.optbench.base.channel import draw_line_of_sight, ray_tracing, rsrp_dbm
 from simulators.optbench.base.rules import predicted_m, qos_satisfied
 from simulators.optbench.base.services import SERVICES
-from simulators.optbench.base.wcns import MOST_USERS, REACH_M, REGIONS, draw_load, slicing_plan, slicing_state
+from simulators.optbench.base.wcns import MOST_USERS, REACH_M, REGIONS, slicing_plan, slicing_state
 from simulators.optbench.contracts import wcmsa_contract
 from simulators.optbench.model import BaseItem
 
@@ -62,8 +62,7 @@ def wcmsa_item(
     previous, current = item_input["trajectory"][-2:]
     plan = slicing_plan(item_input, slice_type, cqi)
     position = {axis: predicted_m(previous[axis], current[axis]) for axis in ("x", "y")}
-    rng = random.Random(f"rsrp:{item_id}")
-    serving, target = _rsrp_samples(rng, rsrp_dbm(rx_power_dbm))
+    serving, target = _rsrp_samples(random.Random(f"rsrp:{item_id}"), rsrp_dbm(rx_power_dbm))
     return BaseItem(
         task="WCMSA",
         item_id=item_id,
@@ -72,7 +71,7 @@ def wcmsa_item(
         input=item_input,
         contract=wcmsa_contract(),
         observed={
-            **slicing_state(item_input, slice_type, cqi, current["x"], current["y"], draw_load(rng)),
+            **slicing_state(item_id, item_input, slice_type, cqi, current["x"], current["y"]),
             "x_previous": previous["x"],
             "y_previous": previous["y"],
             "min_rate": item_input["min_rate"],

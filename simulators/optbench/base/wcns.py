@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from simulators.optbench.base.channel import draw_line_of_sight, ray_tracing
+from simulators.optbench.base.channel import cell_load, draw_line_of_sight, ray_tracing
 from simulators.optbench.base.rules import SLICES, bandwidth_mhz, throughput_mbit_s
 from simulators.optbench.base.services import SERVICES
 from simulators.optbench.contracts import wcns_contract
@@ -37,13 +37,8 @@ Work out, in this order:
 4. Throughput: 10 · B · log10(1 + 10^(CQI/10)), two decimals, in Mbit/s"""
 
 
-def draw_load(rng: random.Random) -> float:
-    """Share of the cell's resource blocks in use, in %; nothing depends on it."""
-    return float(rng.randint(20, 90))
-
-
 def slicing_state(
-    item_input: Mapping[str, Any], slice_type: str, cqi: int, x_m: float, y_m: float, load: float
+    item_id: str, item_input: Mapping[str, Any], slice_type: str, cqi: int, x_m: float, y_m: float
 ) -> dict[str, float | int | str]:
     """The observed fields that WCNS and WCMSA share. `item_input`: WirelessBench's `input`."""
     return {
@@ -55,7 +50,7 @@ def slicing_state(
         "x": x_m,
         "y": y_m,
         "cqi": cqi,
-        "load": load,
+        "load": cell_load(item_id),
     }
 
 
@@ -78,7 +73,6 @@ def wcns_item(
     `item_input`: WirelessBench's `input` of a WCNS item. Raises KeyError for a slice that does not exist.
     """
     plan = slicing_plan(item_input, slice_type, cqi)
-    load = draw_load(random.Random(f"load:{item_id}"))
     return BaseItem(
         task="WCNS",
         item_id=item_id,
@@ -86,7 +80,7 @@ def wcns_item(
         question=question,
         input=item_input,
         contract=wcns_contract(),
-        observed=slicing_state(item_input, slice_type, cqi, item_input["user_x"], item_input["user_y"], load),
+        observed=slicing_state(item_id, item_input, slice_type, cqi, item_input["user_x"], item_input["user_y"]),
         lineage={"cqi": ("x", "y")},
         plan=plan,
         answer={
