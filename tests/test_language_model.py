@@ -134,7 +134,9 @@ def test_a_server_that_is_not_there_is_an_error_and_no_exception() -> None:
 
 @pytest.mark.parametrize("named", ["temperature", "seed"])
 @pytest.mark.parametrize("by_param", [True, False])
-def test_a_sampling_parameter_that_the_server_refuses_is_left_out_from_then_on(named: str, by_param: bool) -> None:
+def test_a_sampling_parameter_that_the_server_refuses_is_left_out_from_then_on(
+    named: str, by_param: bool, tmp_path: Path
+) -> None:
     def answer(_: int, request: dict[str, Any]) -> Answer:
         if named not in request:
             return said("ok")
@@ -144,8 +146,10 @@ def test_a_sampling_parameter_that_the_server_refuses_is_left_out_from_then_on(n
 
     other = {"temperature": "seed", "seed": "temperature"}[named]
     with serving(answer) as server:
-        model = asking(server.url)
-        assert [model.complete(ASKED).text for _ in range(2)] == ["ok", "ok"]
+        model = asking(server.url, cache=ReplyCache(tmp_path / "replies.jsonl"))
+        assert [model.complete(Prompt("e", (("user", text),))).text for text in ("a", "b")] == ["ok", "ok"]
+    replay = asking(server.url, cache=ReplyCache(tmp_path / "replies.jsonl"), replay_only=True)
+    assert [replay.complete(Prompt("e", (("user", text),))).text for text in ("a", "b")] == ["ok", "ok"]
     assert [(named in request, other in request) for request in server.asked] == [
         (True, True), (False, True), (False, True),
     ]  # fmt: skip
