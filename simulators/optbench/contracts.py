@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from itertools import cycle
 from typing import Any, Final
 
-from simulators.optbench.base.formulas import Formula
+from simulators.optbench.base.formula import Formula
 
 Document = dict[str, Any]
 

@@ -30,7 +30,7 @@ def tail_inverse(probability: float) -> float:
 
 def linear(value_db: float) -> float:
     """A ratio that is given in dB."""
-    return 10.0 ** (value_db / 10.0)
+    return float(10.0 ** (value_db / 10.0))
 
 
 def decibel(ratio: float) -> float:
@@ -52,8 +52,8 @@ class Parameter:
 class Reading:
     """A wording of others: a regular expression over the tidied question, with `{name}` where a parameter stands.
 
-    `{name:other}` is a number that shares the unit written behind `other`, `{name:1}` one that needs none. `given`: parameters that the wording
-    implies: a value, or the name of the parameter that they equal.
+    `{name:other}` is a number that shares the unit written behind `other`, `{name:1}` one that needs none. `given`:
+    parameters that the wording implies, as a value or as the name of an earlier parameter that they equal.
     """
 
     pattern: str

@@ -27,33 +27,47 @@ def _gain(frequency_ghz: float, distance_m: float) -> float:
 
 LINK: Final[tuple[Formula, ...]] = (
     formula(
-        "capacity", {"bandwidth": _BAND, "snr": _SNR_DB}, "Mbit/s",
+        "capacity",
+        {"bandwidth": _BAND, "snr": _SNR_DB},
+        "Mbit/s",
         lambda bandwidth, snr: bandwidth * math.log2(1.0 + linear(snr)),
         "What is the Shannon capacity in Mbit/s of an AWGN channel {bandwidth} wide at an SNR of {snr}?",
-        r"(?:capacity|channel).*(?:B=|bandwidth ){bandwidth}(?:,| and) (?:output )?SNR ?=? ?{snr}\..*(?:compute|capacity)",
+        r"(?:capacity|channel).*(?:B=|bandwidth ){bandwidth}(?:,| and) (?:output )?SNR ?=? "
+        r"?{snr}\..*(?:compute|capacity)",
         r"capacity of a {bandwidth} telephone channel at output SNR {snr}",
     ),
     formula(
-        "capacity_linear", {"bandwidth": _BAND, "snr": _SNR}, "Mbit/s",
+        "capacity_linear",
+        {"bandwidth": _BAND, "snr": _SNR},
+        "Mbit/s",
         lambda bandwidth, snr: bandwidth * math.log2(1.0 + snr),
         "What is the Shannon capacity in Mbit/s of an AWGN channel {bandwidth} wide whose linear SNR is {snr}?",
-        r"capacity with SNR={snr} \(linear\) and bandwidth B={bandwidth}\.", r"capacity\. B={bandwidth}, SNR={snr} \(linear\)",
+        r"capacity with SNR={snr} \(linear\) and bandwidth B={bandwidth}\.",
+        r"capacity\. B={bandwidth}, SNR={snr} \(linear\)",
     ),
     formula(
-        "efficiency_of_snr", {"snr": ("dB", (1.0, 3.0, 5.0, 7.5, 10.0, 13.0, 16.0, 21.0))}, "1 bit/s/Hz",
+        "efficiency_of_snr",
+        {"snr": ("dB", (1.0, 3.0, 5.0, 7.5, 10.0, 13.0, 16.0, 21.0))},
+        "1 bit/s/Hz",
         lambda snr: math.log2(1.0 + linear(snr)),
         "Which spectral efficiency in bit/s/Hz does Shannon allow at an SNR of {snr}?",
-        r"If SNR={snr}, compute C/B", r"capacity per unit bandwidth for SNR={snr}\.",
+        r"If SNR={snr}, compute C/B",
+        r"capacity per unit bandwidth for SNR={snr}\.",
     ),
     formula(
-        "snr_of_efficiency", {"efficiency": ("1 bit/s/Hz", (0.5, 1.5, 2.5, 3.0, 6.0, 7.5))}, "dB",
+        "snr_of_efficiency",
+        {"efficiency": ("1 bit/s/Hz", (0.5, 1.5, 2.5, 3.0, 6.0, 7.5))},
+        "dB",
         lambda efficiency: decibel(2.0**efficiency - 1.0),
         "Which SNR in dB does Shannon's bound demand for a spectral efficiency of {efficiency}?",
-        r"spectral efficiency required is {efficiency}, find required SNR", r"capacity per Hz C/B={efficiency}\. Find SNR in dB",
+        r"spectral efficiency required is {efficiency}, find required SNR",
+        r"capacity per Hz C/B={efficiency}\. Find SNR in dB",
     ),
     formula(
-        "snr_of_capacity", {"bit_rate": ("Mbit/s", (5.0, 12.0, 18.0, 30.0)), "bandwidth": ("MHz", (3.0, 5.0, 10.0, 15.0))},
-        "dB", lambda bit_rate, bandwidth: decibel(2.0 ** (bit_rate / bandwidth) - 1.0),
+        "snr_of_capacity",
+        {"bit_rate": ("Mbit/s", (5.0, 12.0, 18.0, 30.0)), "bandwidth": ("MHz", (3.0, 5.0, 10.0, 15.0))},
+        "dB",
+        lambda bit_rate, bandwidth: decibel(2.0 ** (bit_rate / bandwidth) - 1.0),
         "Which SNR in dB lets an AWGN channel {bandwidth} wide carry {bit_rate}, by Shannon?",
         r"capacity C={bit_rate} and bandwidth B={bandwidth}\. Find required SNR",
         r"B={bandwidth} and desired C={bit_rate}, find required SNR",
@@ -65,129 +79,192 @@ LINK: Final[tuple[Formula, ...]] = (
         lambda power_first, power_second, noise, bandwidth: (
             bandwidth * math.log2(1.0 + power_first / (power_second + noise))
         ),
-        "Two users share an uplink of {bandwidth}; they arrive with {power_first} and {power_second}, the noise is {noise}. "
+        "Two users share an uplink of {bandwidth}; they arrive with {power_first} and {power_second}, the noise is "
+        "{noise}. "
         "The first is decoded first. Which rate in Mbit/s can it have?",
-        r"P1={power_first}, P2={power_second}, (?:noise )?N={noise}, B={bandwidth}\. (?:User|If user) 1 decoded first.*C1",
+        r"P1={power_first}, P2={power_second}, (?:noise )?N={noise}, B={bandwidth}\. (?:User|If user) 1 decoded "
+        r"first.*C1",
         Reading(
             r"P1=P2={power_first}, noise N={noise}, bandwidth B={bandwidth}\. If user 1 decoded first, compute C1",
             {"power_second": "power_first"},
         ),
     ),
     formula(
-        "spectral_efficiency", {"bit_rate": ("Mbit/s", (3.0, 8.0, 27.0)), "bandwidth": ("MHz", (5.0, 10.0, 15.0))},
-        "1 bit/s/Hz", lambda bit_rate, bandwidth: bit_rate / bandwidth,
+        "spectral_efficiency",
+        {"bit_rate": ("Mbit/s", (3.0, 8.0, 27.0)), "bandwidth": ("MHz", (5.0, 10.0, 15.0))},
+        "1 bit/s/Hz",
+        lambda bit_rate, bandwidth: bit_rate / bandwidth,
         "A link carries {bit_rate} in {bandwidth}. What is its spectral efficiency in bit/s/Hz?",
         r"C1={bit_rate} in B={bandwidth}, what is the corresponding spectral efficiency",
     ),
     formula(
-        "watts", {"level": _DBM}, "W", lambda level: linear(level - 30.0),
-        "How many watts are {level}?",
-        r"convert (?:received power |noise power )?{level} to watts", r"noise power is {level}\. Convert to watts",
-    ),
-    formula(
-        "dbm", {"power": ("W", (2e-12, 5e-10, 3e-6, 0.004, 0.25, 8.0))}, "dBm", lambda power: decibel(power) + 30.0,
-        "Express {power} in dBm.", r"convert received power {power} to dBm",
-    ),
-    formula(
-        "density_watts", {"level": ("1 dBm/Hz", (-170.0, -166.0, -160.0, -155.0))}, "1 W/Hz",
+        "watts",
+        {"level": _DBM},
+        "W",
         lambda level: linear(level - 30.0),
-        "Express a noise density of {level} in W/Hz.", r"convert noise {level} to W/Hz",
+        "How many watts are {level}?",
+        r"convert (?:received power |noise power )?{level} to watts",
+        r"noise power is {level}\. Convert to watts",
     ),
     formula(
-        "ratio_linear", {"level": ("dB", (1.5, 2.5, 4.0, 6.5, 9.0, 12.0))}, "1", linear,
+        "dbm",
+        {"power": ("W", (2e-12, 5e-10, 3e-6, 0.004, 0.25, 8.0))},
+        "dBm",
+        lambda power: decibel(power) + 30.0,
+        "Express {power} in dBm.",
+        r"convert received power {power} to dBm",
+    ),
+    formula(
+        "density_watts",
+        {"level": ("1 dBm/Hz", (-170.0, -166.0, -160.0, -155.0))},
+        "1 W/Hz",
+        lambda level: linear(level - 30.0),
+        "Express a noise density of {level} in W/Hz.",
+        r"convert noise {level} to W/Hz",
+    ),
+    formula(
+        "ratio_linear",
+        {"level": ("dB", (1.5, 2.5, 4.0, 6.5, 9.0, 12.0))},
+        "1",
+        linear,
         "Which linear power ratio are {level}?",
-        r"If Eb/N0={level}, what is Eb/N0 in linear", r"requires {level} extra transmit power.*linear factor",
+        r"If Eb/N0={level}, what is Eb/N0 in linear",
+        r"requires {level} extra transmit power.*linear factor",
         r"power increase relative to AWGN is {level}, what is the linear factor",
     ),
     formula(
-        "ratio_db", {"ratio": ("1", (1.5, 3.0, 6.0, 14.0, 70.0, 250.0))}, "dB", decibel,
-        "Express a linear power ratio of {ratio} in dB.", r"convert linear SNR={ratio} to dB",
+        "ratio_db",
+        {"ratio": ("1", (1.5, 3.0, 6.0, 14.0, 70.0, 250.0))},
+        "dB",
+        decibel,
+        "Express a linear power ratio of {ratio} in dB.",
+        r"convert linear SNR={ratio} to dB",
     ),
     formula(
-        "path_gain", {"loss": ("dB", (60.0, 75.0, 92.0, 105.0, 118.0))}, "1", lambda loss: linear(-loss),
-        "A path loses {loss}. What is its linear gain?", r"path gain \(linear\) for path loss {loss}",
+        "path_gain",
+        {"loss": ("dB", (60.0, 75.0, 92.0, 105.0, 118.0))},
+        "1",
+        lambda loss: linear(-loss),
+        "A path loses {loss}. What is its linear gain?",
+        r"path gain \(linear\) for path loss {loss}",
     ),
     formula(
-        "received_power", {"power": ("W", (0.2, 0.5, 2.0, 10.0)), "loss": ("dB", (70.0, 85.0, 100.0, 115.0))}, "W",
+        "received_power",
+        {"power": ("W", (0.2, 0.5, 2.0, 10.0)), "loss": ("dB", (70.0, 85.0, 100.0, 115.0))},
+        "W",
         lambda power, loss: power * linear(-loss),
         "A transmitter sends {power} over a path that loses {loss}. Which power in W arrives?",
         r"loss L={loss}\. If transmit power is {power}, what received power",
     ),
     formula(
-        "path_loss", {"sent": ("dBm", (13.0, 20.0, 26.0, 33.0)), "received": ("dBm", (-101.0, -94.0, -78.0, -65.0))}, "dB",
+        "path_loss",
+        {"sent": ("dBm", (13.0, 20.0, 26.0, 33.0)), "received": ("dBm", (-101.0, -94.0, -78.0, -65.0))},
+        "dB",
         lambda sent, received: sent - received,
         "A transmitter sends {sent}; the receiver needs {received}. Which path loss in dB may lie between them?",
         r"required received power is {received} and transmitter power is {sent}, what maximum path loss",
         r"Pt={sent} and required received power is {received}\. Find allowable path loss",
     ),
     formula(
-        "sensitivity", {"noise": ("dBm", (-118.0, -109.0, -104.0, -99.0)), "snr": _SNR_DB}, "dBm",
+        "sensitivity",
+        {"noise": ("dBm", (-118.0, -109.0, -104.0, -99.0)), "snr": _SNR_DB},
+        "dBm",
         lambda noise, snr: noise + snr,
         "The noise at a receiver is {noise}, and it needs an SNR of {snr}. Which power in dBm must arrive?",
         r"noise power {noise} and required SNR {snr}, find required received power",
     ),
     formula(
-        "signal_power", {"noise": ("W", (1e-9, 3e-7, 2e-5, 0.004)), "snr": _SNR_DB}, "W",
+        "signal_power",
+        {"noise": ("W", (1e-9, 3e-7, 2e-5, 0.004)), "snr": _SNR_DB},
+        "W",
         lambda noise, snr: noise * linear(snr),
         "The noise power is {noise}. Which signal power in W gives an SNR of {snr}?",
         r"received power for SNR={snr} in that band\. If N={noise}",
     ),
     formula(
-        "energy_power", {"energy": ("1 J", (2e-9, 5e-8, 4e-7)), "bit_rate": ("kbit/s", (10.0, 64.0, 250.0))}, "W",
+        "energy_power",
+        {"energy": ("1 J", (2e-9, 5e-8, 4e-7)), "bit_rate": ("kbit/s", (10.0, 64.0, 250.0))},
+        "W",
         lambda energy, bit_rate: energy * bit_rate * 1e3,
         "A receiver needs {energy} for each bit, at {bit_rate}. Which power in W must arrive?",
         r"required Eb={energy} and bit rate Rb={bit_rate}, find required received power",
     ),
     formula(
         "bit_energy_power",
-        {"density": ("1 W/Hz", (2e-20, 5e-20, 3e-19)), "ebn0": ("1", (4.0, 8.0, 12.0)), "bit_rate": ("Mbit/s", (1.0, 3.0, 8.0))},
-        "W", lambda density, ebn0, bit_rate: density * ebn0 * bit_rate * 1e6,
-        "Noise of density {density} disturbs a link of {bit_rate} that needs a linear Eb/N0 of {ebn0}. Which power in W "
+        {
+            "density": ("1 W/Hz", (2e-20, 5e-20, 3e-19)),
+            "ebn0": ("1", (4.0, 8.0, 12.0)),
+            "bit_rate": ("Mbit/s", (1.0, 3.0, 8.0)),
+        },
+        "W",
+        lambda density, ebn0, bit_rate: density * ebn0 * bit_rate * 1e6,
+        "Noise of density {density} disturbs a link of {bit_rate} that needs a linear Eb/N0 of {ebn0}. Which power in "
+        "W "
         "must arrive?",
         r"N0={density} and required Eb/N0={ebn0} \(linear\), bit rate Rb={bit_rate}\.",
     ),
     formula(
         "ebn0_of_power",
-        {"power": ("W", (1e-9, 3e-8, 2e-7)), "bit_rate": ("kbit/s", (20.0, 80.0, 300.0)), "density": ("1 W/Hz", (1e-14, 4e-14))},
-        "1", lambda power, bit_rate, density: power / (bit_rate * 1e3 * density),
+        {
+            "power": ("W", (1e-9, 3e-8, 2e-7)),
+            "bit_rate": ("kbit/s", (20.0, 80.0, 300.0)),
+            "density": ("1 W/Hz", (1e-14, 4e-14)),
+        },
+        "1",
+        lambda power, bit_rate, density: power / (bit_rate * 1e3 * density),
         "{power} arrive at {bit_rate} beside noise of density {density}. What is Eb/N0, as a linear ratio?",
         r"received power Pr={power}, bit rate Rb={bit_rate}, N0={density}\. Find Eb/N0",
     ),
     formula(
         "ebn0_of_snr",
         {"bit_rate": ("bit/s", (300.0, 800.0, 1500.0)), "bandwidth": ("Hz", (2400.0, 3200.0, 4000.0)), "snr": _SNR_DB},
-        "1", lambda bit_rate, bandwidth, snr: linear(snr) * bandwidth / bit_rate,
-        "A modem sends {bit_rate} through a channel {bandwidth} wide at an SNR of {snr}. What is Eb/N0, as a linear ratio?",
+        "1",
+        lambda bit_rate, bandwidth, snr: linear(snr) * bandwidth / bit_rate,
+        "A modem sends {bit_rate} through a channel {bandwidth} wide at an SNR of {snr}. What is Eb/N0, as a linear "
+        "ratio?",
         r"Bit rate Rb={bit_rate}, channel bandwidth B={bandwidth}, input SNR={snr}\. Compute Eb/N0",
     ),
     formula(
-        "density_of_snr", {"power": _POWER_MW, "bandwidth": ("kHz", (50.0, 150.0, 400.0)), "snr": _SNR}, "1 W/Hz",
+        "density_of_snr",
+        {"power": _POWER_MW, "bandwidth": ("kHz", (50.0, 150.0, 400.0)), "snr": _SNR},
+        "1 W/Hz",
         lambda power, bandwidth, snr: power * 1e-3 / (bandwidth * 1e3 * snr),
         "{power} arrive in {bandwidth} at a linear SNR of {snr}. What is the noise density N0 in W/Hz?",
         r"received power P={power}, bandwidth B={bandwidth}, and SNR=P/\(N0 B\)={snr}\. Find N0",
-        r"input SNR is {snr} and received signal power is {power}, find noise PSD n0 assuming message bandwidth {bandwidth}",
+        r"input SNR is {snr} and received signal power is {power}, find noise PSD n0 assuming message bandwidth "
+        r"{bandwidth}",
     ),
     formula(
-        "noise_power", {"bandwidth": ("kHz", (2.0, 4.0, 7.0, 15.0)), "density": _DENSITY}, "W",
+        "noise_power",
+        {"bandwidth": ("kHz", (2.0, 4.0, 7.0, 15.0)), "density": _DENSITY},
+        "W",
         lambda bandwidth, density: bandwidth * 1e3 * density,
         "Which noise power in W does a filter {bandwidth} wide pass, of a one-sided density of {density}?",
         r"message bandwidth (?:is )?{bandwidth}(?:,| and) noise PSD (?:n0=|is ){density}\. Find .*noise power",
     ),
     formula(
-        "noise_power_two_sided", {"density": _DENSITY, "bandwidth": ("kHz", (10.0, 30.0, 80.0))}, "W",
+        "noise_power_two_sided",
+        {"density": _DENSITY, "bandwidth": ("kHz", (10.0, 30.0, 80.0))},
+        "W",
         lambda density, bandwidth: 2.0 * density * bandwidth * 1e3,
         "Noise has a two-sided density of {density}. Which power in W passes a filter {bandwidth} wide on each side?",
         r"Two-sided PSD N0/2={density}, bandpass filter equivalent noise bandwidth B={bandwidth}\b.*total bandwidth 2B",
     ),
     formula(
-        "snr_ssb", {"bandwidth": ("kHz", (2.0, 4.0, 5.0)), "density": _DENSITY, "power": _POWER_MW}, "1",
+        "snr_ssb",
+        {"bandwidth": ("kHz", (2.0, 4.0, 5.0)), "density": _DENSITY, "power": _POWER_MW},
+        "1",
         lambda bandwidth, density, power: power * 1e-3 / (density * bandwidth * 1e3),
-        "An SSB signal of {power} with a message {bandwidth} wide arrives in noise of one-sided density {density}. What is "
+        "An SSB signal of {power} with a message {bandwidth} wide arrives in noise of one-sided density {density}. "
+        "What is "
         "the linear SNR at the demodulator's input?",
-        r"message bandwidth is {bandwidth} and one-sided noise PSD is n0={density}\. If received signal power is Si={power},",
+        r"message bandwidth is {bandwidth} and one-sided noise PSD is n0={density}\. If received signal power is "
+        r"Si={power},",
     ),
     formula(
-        "amplitude", {"power": ("W", (0.003, 0.02, 0.5, 8.0)), "resistance": ("1 Ω", (50.0, 75.0, 100.0, 300.0))}, "1 V",
+        "amplitude",
+        {"power": ("W", (0.003, 0.02, 0.5, 8.0)), "resistance": ("1 Ω", (50.0, 75.0, 100.0, 300.0))},
+        "1 V",
         lambda power, resistance: math.sqrt(2.0 * power * resistance),
         "A carrier dissipates {power} in {resistance}. What is its amplitude in V?",
         r"amplitude from power in {resistance}\. If carrier power is {power} ",
@@ -196,34 +273,49 @@ LINK: Final[tuple[Formula, ...]] = (
         Reading(r"Si={power} to amplitude A on 1 Ω", {"resistance": 1.0}),
     ),
     formula(
-        "free_space_gain", {"frequency": _GHZ, "distance": ("m", (1.0, 10.0, 50.0, 100.0))}, "1", _gain,
+        "free_space_gain",
+        {"frequency": _GHZ, "distance": ("m", (1.0, 10.0, 50.0, 100.0))},
+        "1",
+        _gain,
         "What is the free-space gain (λ/(4πd))² between isotropic antennas at {frequency}, {distance} apart?",
-        r"d0={distance}\. For fc={frequency} compute K", r"d0={distance}, .*K=\(λ/\(4πd0\)\)\^2 at fc={frequency}\. Compute K",
+        r"d0={distance}\. For fc={frequency} compute K",
+        r"d0={distance}, .*K=\(λ/\(4πd0\)\)\^2 at fc={frequency}\. Compute K",
     ),
     formula(
         "free_space_power",
-        {"frequency": _GHZ, "distance": ("m", (20.0, 80.0, 300.0)), "received": ("dBm", (-75.0, -68.0, -55.0))}, "W",
+        {"frequency": _GHZ, "distance": ("m", (20.0, 80.0, 300.0)), "received": ("dBm", (-75.0, -68.0, -55.0))},
+        "W",
         lambda frequency, distance, received: linear(received - 30.0) / _gain(frequency, distance),
-        "Which power in W must an isotropic transmitter send at {frequency}, so that {received} arrive {distance} away in "
+        "Which power in W must an isotropic transmitter send at {frequency}, so that {received} arrive {distance} away "
+        "in "
         "free space?",
         r"free-space path loss\. .*f={frequency}, d={distance}\. Required Pr={received}\. Find required transmit power",
     ),
     formula(
         "single_slope",
         {
-            "power": _POWER_MW, "gain": ("1", (2e-4, 4e-4, 8e-4)), "exponent": ("1", (2.5, 3.0, 3.5)),
-            "reference": ("m", (1.0, 10.0)), "distance": ("m", (120.0, 200.0, 350.0)),
+            "power": _POWER_MW,
+            "gain": ("1", (2e-4, 4e-4, 8e-4)),
+            "exponent": ("1", (2.5, 3.0, 3.5)),
+            "reference": ("m", (1.0, 10.0)),
+            "distance": ("m", (120.0, 200.0, 350.0)),
         },
         "W",
         lambda power, gain, exponent, reference, distance: power * 1e-3 * gain * (reference / distance) ** exponent,
-        "{power} are sent; the gain is {gain} at {reference}, and falls with exponent {exponent}. Which power in W arrives "
+        "{power} are sent; the gain is {gain} at {reference}, and falls with exponent {exponent}. Which power in W "
+        "arrives "
         "{distance} away?",
         r"Pt={power}, K={gain}, γ={exponent}, d0={reference}\. Find Pr at d={distance}",
     ),
     formula(
-        "critical_distance", {"height_sender": ("m", (12.0, 25.0, 35.0)), "height_receiver": ("m", (1.5, 3.0, 5.0)), "frequency": _GHZ},
-        "m", lambda height_sender, height_receiver, frequency: 4.0 * height_sender * height_receiver * frequency * 1e9 / LIGHT_M_S,
-        "A two-ray channel at {frequency} has antennas {height_sender} and {height_receiver} high. What is the critical "
+        "critical_distance",
+        {"height_sender": ("m", (12.0, 25.0, 35.0)), "height_receiver": ("m", (1.5, 3.0, 5.0)), "frequency": _GHZ},
+        "m",
+        lambda height_sender, height_receiver, frequency: (
+            4.0 * height_sender * height_receiver * frequency * 1e9 / LIGHT_M_S
+        ),
+        "A two-ray channel at {frequency} has antennas {height_sender} and {height_receiver} high. What is the "
+        "critical "
         "distance 4·ht·hr/λ in m?",
         r"ht={height_sender}, hr={height_receiver}, f={frequency}\. Compute dc",
         r"fc={frequency}, ht={height_sender}, hr={height_receiver}\. Compute dc",
@@ -233,26 +325,36 @@ LINK: Final[tuple[Formula, ...]] = (
         ),
     ),
     formula(
-        "two_ray_separation", {"height": ("m", (4.0, 6.0, 12.0, 20.0)), "delay": ("ns", (4.0, 10.0, 15.0, 30.0))}, "m",
+        "two_ray_separation",
+        {"height": ("m", (4.0, 6.0, 12.0, 20.0)), "delay": ("ns", (4.0, 10.0, 15.0, 30.0))},
+        "m",
         lambda height, delay: 2.0 * height**2 / (LIGHT_M_S * delay * 1e-9),
-        "Both antennas of a two-ray channel are {height} high; the second ray is late by {delay}. How far apart are they, "
+        "Both antennas of a two-ray channel are {height} high; the second ray is late by {delay}. How far apart are "
+        "they, "
         "in m, by Δτ ≈ 2h²/(cd)?",
         r"two-ray.*h(?:t=hr)?={height}(?: and|,) excess delay Δτ={delay}\. .*separation",
     ),
     formula(
-        "round_trip", {"distance": ("km", (150.0, 600.0, 900.0, 2000.0, 8000.0))}, "ms",
+        "round_trip",
+        {"distance": ("km", (150.0, 600.0, 900.0, 2000.0, 8000.0))},
+        "ms",
         lambda distance: 2.0 * distance * 1e6 / LIGHT_M_S,
         "A satellite is {distance} away. How long does a signal take there and back, in ms?",
         r"RTT for LEO .*one-way distance {distance}",
     ),
     formula(
-        "doppler", {"frequency": _GHZ, "speed": ("1 m/s", (3.0, 12.0, 25.0, 40.0)), "angle": ("deg", (20.0, 45.0, 60.0))}, "Hz",
+        "doppler",
+        {"frequency": _GHZ, "speed": ("1 m/s", (3.0, 12.0, 25.0, 40.0)), "angle": ("deg", (20.0, 45.0, 60.0))},
+        "Hz",
         lambda frequency, speed, angle: frequency * 1e9 * speed * math.cos(math.radians(angle)) / LIGHT_M_S,
-        "A receiver moves at {speed}, {angle} off the direction of a carrier of {frequency}. What is the Doppler shift in Hz?",
+        "A receiver moves at {speed}, {angle} off the direction of a carrier of {frequency}. What is the Doppler shift "
+        "in Hz?",
         r"doppler shift\. fc={frequency}, v={speed}, θ={angle}\.",
     ),
     formula(
-        "outage", {"mean": ("dBm", (-71.0, -66.0, -62.0)), "shadowing": _SHADOW, "threshold": ("dBm", (-85.0, -80.0, -77.0))}, "1",
+        "outage",
+        {"mean": ("dBm", (-71.0, -66.0, -62.0)), "shadowing": _SHADOW, "threshold": ("dBm", (-85.0, -80.0, -77.0))},
+        "1",
         lambda mean, shadowing, threshold: tail((mean - threshold) / shadowing),
         "The mean received power is {mean}, log-normal shadowing has σ = {shadowing}, and {threshold} are needed. How "
         "probable is an outage?",
@@ -261,48 +363,67 @@ LINK: Final[tuple[Formula, ...]] = (
         r"mean μ={mean}, σ={shadowing}, threshold {threshold}\. Compute outage probability",
     ),
     formula(
-        "outage_mean", {"threshold": ("dBm", (-95.0, -82.0, -70.0)), "shadowing": _SHADOW, "outage": ("1", (0.02, 0.05, 0.1, 0.2))},
-        "dBm", lambda threshold, shadowing, outage: threshold + shadowing * tail_inverse(outage),
-        "{threshold} are needed under log-normal shadowing of σ = {shadowing}. Which mean power in dBm keeps the outage "
+        "outage_mean",
+        {"threshold": ("dBm", (-95.0, -82.0, -70.0)), "shadowing": _SHADOW, "outage": ("1", (0.02, 0.05, 0.1, 0.2))},
+        "dBm",
+        lambda threshold, shadowing, outage: threshold + shadowing * tail_inverse(outage),
+        "{threshold} are needed under log-normal shadowing of σ = {shadowing}. Which mean power in dBm keeps the "
+        "outage "
         "probability at {outage}?",
         r"outage {outage}\. Threshold {threshold}, σ={shadowing}\b",
         r"for {outage} outage\. Threshold {threshold}, σ={shadowing}\b",
         r"σ={shadowing}\. Required threshold is {threshold}\. Find mean μ needed for outage {outage}",
     ),
     formula(
-        "shadowing_margin", {"shadowing": _SHADOW, "quantile": ("1", (1.28, 1.65, 2.05, 2.33))}, "dB",
+        "shadowing_margin",
+        {"shadowing": _SHADOW, "quantile": ("1", (1.28, 1.65, 2.05, 2.33))},
+        "dB",
         lambda shadowing, quantile: quantile * shadowing,
-        "Shadowing has σ = {shadowing}; the wanted reliability lies {quantile} standard deviations out. Which margin in dB "
+        "Shadowing has σ = {shadowing}; the wanted reliability lies {quantile} standard deviations out. Which margin "
+        "in dB "
         "does it need?",
         r"σ={shadowing}, reliability .*margin M={quantile}σ",
     ),
     formula(
-        "clipping_amplitude", {"probability": ("1", (0.002, 0.004, 0.03, 0.08))}, "1",
+        "clipping_amplitude",
+        {"probability": ("1", (0.002, 0.004, 0.03, 0.08))},
+        "1",
         lambda probability: math.sqrt(-math.log(probability)),
         "An OFDM envelope exceeds A0 with probability exp(−A0²). Which A0 is exceeded with probability {probability}?",
         r"exp\(-A0\^2\).*A0 for (?:clipping probability|Pr=) ?{probability}",
-        r"Pr={probability}\. Find A0 from exp", r"exp\(-A0\^2\): If clipping probability is {probability}, find A0",
+        r"Pr={probability}\. Find A0 from exp",
+        r"exp\(-A0\^2\): If clipping probability is {probability}, find A0",
     ),
     formula(
-        "clipping_probability", {"amplitude": ("1", (1.2, 1.5, 1.8, 2.2, 2.5))}, "1", lambda amplitude: math.exp(-(amplitude**2)),
+        "clipping_probability",
+        {"amplitude": ("1", (1.2, 1.5, 1.8, 2.2, 2.5))},
+        "1",
+        lambda amplitude: math.exp(-(amplitude**2)),
         "An OFDM envelope exceeds A0 with probability exp(−A0²). How probable is clipping at A0 = {amplitude}?",
         r"find clipping probability when A0={amplitude}\b",
     ),
     formula(
-        "fade_depth", {"mean": ("dBm", (-70.0, -64.0, -55.0)), "threshold": ("dBm", (-88.0, -80.0, -73.0))}, "1",
+        "fade_depth",
+        {"mean": ("dBm", (-70.0, -64.0, -55.0)), "threshold": ("dBm", (-88.0, -80.0, -73.0))},
+        "1",
         lambda mean, threshold: math.sqrt(linear(threshold - mean)),
         "The average received power is {mean}, the threshold {threshold}. What is ρ, the root of their ratio?",
         r"average received power {mean} and threshold {threshold}, compute ρ",
     ),
     formula(
-        "fade_duration", {"depth": ("1", (0.1, 0.25, 0.5, 0.7)), "doppler": ("Hz", (20.0, 60.0, 90.0, 150.0))}, "s",
+        "fade_duration",
+        {"depth": ("1", (0.1, 0.25, 0.5, 0.7)), "doppler": ("Hz", (20.0, 60.0, 90.0, 150.0))},
+        "s",
         lambda depth, doppler: (math.exp(depth**2) - 1.0) / (math.sqrt(2.0 * math.pi) * doppler * depth),
-        "A Rayleigh channel with a Doppler spread of {doppler} fades below ρ = {depth} of its level. How long does a fade "
+        "A Rayleigh channel with a Doppler spread of {doppler} fades below ρ = {depth} of its level. How long does a "
+        "fade "
         "last on average, in s?",
         r"average fade duration: .*For ρ={depth} and fD={doppler}, compute",
     ),
     formula(
-        "jakes_argument", {"doppler": ("Hz", (30.0, 70.0, 110.0)), "lag": ("ms", (0.2, 0.8, 1.5, 4.0))}, "1",
+        "jakes_argument",
+        {"doppler": ("Hz", (30.0, 70.0, 110.0)), "lag": ("ms", (0.2, 0.8, 1.5, 4.0))},
+        "1",
         lambda doppler, lag: 2.0 * math.pi * doppler * lag * 1e-3,
         "What is the argument 2π·fD·Δt of Jakes' correlation for a Doppler spread of {doppler} and a lag of {lag}?",
         r"jakes\. fD={doppler}, Δt={lag}\. Compute x",
@@ -310,10 +431,15 @@ LINK: Final[tuple[Formula, ...]] = (
     formula(
         "water_filling_cutoff",
         {
-            "state_one": ("1", (12.0, 8.0)), "state_two": ("1", (4.0, 3.0)), "state_three": ("1", (1.5, 2.0)),
-            "share_one": ("1", (0.2,)), "share_two": ("1", (0.3,)), "share_three": ("1", (0.5,)),
+            "state_one": ("1", (12.0, 8.0)),
+            "state_two": ("1", (4.0, 3.0)),
+            "state_three": ("1", (1.5, 2.0)),
+            "share_one": ("1", (0.2,)),
+            "share_two": ("1", (0.3,)),
+            "share_three": ("1", (0.5,)),
         },
-        "1", lambda state_one, state_two, state_three, share_one, share_two, share_three: (
+        "1",
+        lambda state_one, state_two, state_three, share_one, share_two, share_three: (
             (share_one + share_two + share_three)
             / (1.0 + share_one / state_one + share_two / state_two + share_three / state_three)
         ),
@@ -323,48 +449,71 @@ LINK: Final[tuple[Formula, ...]] = (
         r"p={share_one}, ?{share_two}, ?{share_three}\.",
     ),
     formula(
-        "radiation_efficiency", {"radiation": ("1 Ω", (4.0, 20.0, 36.0, 73.0)), "loss": ("1 Ω", (1.0, 6.0, 10.0))}, "%",
+        "radiation_efficiency",
+        {"radiation": ("1 Ω", (4.0, 20.0, 36.0, 73.0)), "loss": ("1 Ω", (1.0, 6.0, 10.0))},
+        "%",
         lambda radiation, loss: 100.0 * radiation / (radiation + loss),
-        "An antenna has a radiation resistance of {radiation} and a loss resistance of {loss}. What is its efficiency in %?",
+        "An antenna has a radiation resistance of {radiation} and a loss resistance of {loss}. What is its efficiency "
+        "in %?",
         r"an antenna has radiation resistance Rrad={radiation} and ohmic loss Rohmic={loss}\.",
     ),
     formula(
-        "intercept_input", {"level": ("dBm", (-20.0, -14.0, -8.0)), "wanted": ("dBm", (4.0, 12.0)), "third": ("dBm", (-40.0, -31.0))},
-        "dBm", lambda level, wanted, third: level + (wanted - third) / 2.0,
-        "Two tones of {level} into an amplifier give {wanted} each, and third-order products of {third}. What is the input "
+        "intercept_input",
+        {"level": ("dBm", (-20.0, -14.0, -8.0)), "wanted": ("dBm", (4.0, 12.0)), "third": ("dBm", (-40.0, -31.0))},
+        "dBm",
+        lambda level, wanted, third: level + (wanted - third) / 2.0,
+        "Two tones of {level} into an amplifier give {wanted} each, and third-order products of {third}. What is the "
+        "input "
         "intercept point IIP3 in dBm?",
-        r"at input {level},? desired output (?:is )?{wanted} and IM3 (?:output |is ){third}[.,].*(?:Estimate IIP3|find input where IM3 equals)",
+        r"at input {level},? desired output (?:is )?{wanted} and IM3 (?:output |is ){third}[.,].*(?:Estimate IIP3|find "
+        r"input where IM3 equals)",
         r"\(IIP3\) .*2-tone test at {level} input .*desired \({wanted}\) and IM3 \({third}\)",
     ),
     formula(
-        "intercept_output", {"intercept": ("dBm", (-6.0, 2.0, 7.0, 15.0)), "gain": ("dB", (12.0, 18.0, 22.0, 30.0))}, "dBm",
+        "intercept_output",
+        {"intercept": ("dBm", (-6.0, 2.0, 7.0, 15.0)), "gain": ("dB", (12.0, 18.0, 22.0, 30.0))},
+        "dBm",
         lambda intercept, gain: intercept + gain,
         "An amplifier has IIP3 = {intercept} and a gain of {gain}. What is its output intercept point OIP3 in dBm?",
         r"IIP3={intercept} and small-signal gain is {gain}, estimate OIP3",
     ),
     formula(
-        "attenuation", {"slope": ("1 dB/km", (0.2, 0.35, 2.0, 6.0)), "distance": ("km", (3.0, 12.0, 25.0, 40.0))}, "dB",
+        "attenuation",
+        {"slope": ("1 dB/km", (0.2, 0.35, 2.0, 6.0)), "distance": ("km", (3.0, 12.0, 25.0, 40.0))},
+        "dB",
         lambda slope, distance: slope * distance,
-        "A cable loses {slope}. How many dB does it lose over {distance}?", r"attenuation is {slope} over {distance}\.",
+        "A cable loses {slope}. How many dB does it lose over {distance}?",
+        r"attenuation is {slope} over {distance}\.",
     ),
     formula(
-        "centre_frequency", {"low": ("MHz", (88.0, 410.0, 880.0)), "high": ("MHz", (912.0, 930.0, 960.0))}, "MHz",
+        "centre_frequency",
+        {"low": ("MHz", (88.0, 410.0, 880.0)), "high": ("MHz", (912.0, 930.0, 960.0))},
+        "MHz",
         lambda low, high: (low + high) / 2.0,
         "A band reaches from {low} to {high}. Where is its centre, in MHz?",
         r"(?:band|allocation)(?: is)? {low:high} ?[–-] ?{high}[.,].*(?:center|carrier)",
         r"(?:carrier|center) frequency for (?:allocation|allocated band) {low:high} ?[–-] ?{high}\.",
     ),
     formula(
-        "users_cdma", {"spreading": ("1", (16.0, 32.0, 128.0)), "antennas": ("1", (1.0, 2.0, 8.0)), "sir": ("dB", (5.0, 6.0, 7.0))},
-        "1", lambda spreading, antennas, sir: spreading * antennas / linear(sir),
-        "A CDMA cell spreads by {spreading} and has {antennas} ideal antennas; an SIR of {sir} is needed. Estimate its users "
+        "users_cdma",
+        {"spreading": ("1", (16.0, 32.0, 128.0)), "antennas": ("1", (1.0, 2.0, 8.0)), "sir": ("dB", (5.0, 6.0, 7.0))},
+        "1",
+        lambda spreading, antennas, sir: spreading * antennas / linear(sir),
+        "A CDMA cell spreads by {spreading} and has {antennas} ideal antennas; an SIR of {sir} is needed. Estimate its "
+        "users "
         "by spreading · antennas / SIR.",
         r"CDMA capacity\. Spreading factor Mc={spreading}, SIR threshold {sir}, Nr={antennas} ideal antennas",
     ),
     formula(
-        "cell_area", {"area": ("1 km^2", (80.0, 150.0, 300.0)), "users_cell": ("1", (60.0, 120.0, 240.0)), "users": ("1", (20000.0, 50000.0))},
-        "1 km^2", lambda area, users_cell, users: area * users_cell / users,
+        "cell_area",
+        {
+            "area": ("1 km^2", (80.0, 150.0, 300.0)),
+            "users_cell": ("1", (60.0, 120.0, 240.0)),
+            "users": ("1", (20000.0, 50000.0)),
+        },
+        "1 km^2",
+        lambda area, users_cell, users: area * users_cell / users,
         "A city of {area} has {users} users; a cell can serve {users_cell}. Which area in km² may a cell have?",
         r"city area {area} and {users_cell} users per cell, .*support {users} users",
     ),
-)  # fmt: skip
+)

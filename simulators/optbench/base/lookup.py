@@ -32,8 +32,9 @@ _PREFIX: Final[Mapping[str, float]] = {
 }  # fmt: skip
 _BARE: Final = "1"
 _PREFIXES: Final = "[GMkmµμun]?"
+_MARKS: Final[Mapping[str, str]] = {"−": "-", "√": "sqrt", "\\times": "×", "\\approx": "≈", "\\,": " "}
 _PLACE: Final = re.compile(r"\{([a-z][a-z0-9_]*)(?::([a-z0-9_]*))?\}")
-_POWER_OF_TEN: Final = re.compile(r"(?:(\d+(?:\.\d+)?)\s*[×x·]\s*)?\b10\^\{?\(?([-−]?\d+)\)?\}?")
+_POWER_OF_TEN: Final = re.compile(r"(?:(\d+(?:\.\d+)?)\s*[×x·]\s*)?\b10\^\{?\(?(-?\d+)\)?\}?")
 _THOUSANDS: Final = re.compile(r"(?<![(\d.,])\d{1,3}(?:,\d{3})+(?![\d.])")
 
 
@@ -66,10 +67,12 @@ def coverage(questions: Iterable[str]) -> int:
 
 
 def tidied(text: str) -> str:
-    """`text` with powers of ten as exponents, TeX marks taken off, and single blanks."""
-    text = _POWER_OF_TEN.sub(lambda m: f"{m[1] or '1'}e{m[2].replace('−', '-')}", text.replace("−", "-"))
+    """`text` with powers of ten as exponents, TeX taken off, and single blanks."""
+    for mark, sign in _MARKS.items():
+        text = text.replace(mark, sign)
+    text = _POWER_OF_TEN.sub(lambda m: f"{m[1] or '1'}e{m[2]}", text)
     text = _THOUSANDS.sub(lambda m: m[0].replace(",", ""), text)
-    return " ".join(re.sub(r"[\\_{}$]", "", text.replace("√", "sqrt").replace("\\,", " ")).split())
+    return " ".join(re.sub(r"[\\_{}$]", "", text).split())
 
 
 def compute(formula: Formula, parameters: Mapping[str, float]) -> float | None:
@@ -135,9 +138,9 @@ def _read(formula: Formula, wording: _Wording, match: re.Match[str]) -> Lookup |
         elif implied is not None:
             parameters[p.name] = implied
         else:
-            behind = wording.shares.get(p.name, p.name)
-            value = float(groups[p.name])
-            parameters[p.name] = value if behind == _BARE else in_unit(value, groups[behind + "__unit"], p.unit, p.spoken)
+            value, behind = float(groups[p.name]), wording.shares.get(p.name, p.name)
+            bare = behind == _BARE
+            parameters[p.name] = value if bare else in_unit(value, groups[behind + "__unit"], p.unit, p.spoken)
     result = compute(formula, parameters)
     return None if result is None else Lookup(formula, parameters, result)
 
