@@ -84,16 +84,16 @@ def _only_source_out(scene: Scene) -> tuple[str, str] | None:
 
 
 FAMILIES: Final[tuple[Family, ...]] = (
-    Family("covered_outage", "availability_brownout", "srsRAN_Project 1464: control always fails at one node; the O1 "
-           "path still reports", covered_outage),
-    Family("outage_with_fresh_value", "availability_brownout", "SCOPE CSV: gaps over 500 ms, shorter than what a slow "
-           "control may wait for", outage_with_fresh_value),
+    Family("covered_outage", "availability_brownout", "srsRAN_Project 1421: nothing arrives over E2; ranpm still brings "
+           "counters over Kafka", covered_outage),
+    Family("outage_with_fresh_value", "availability_brownout", "SCOPE CSV: real gaps over 500 ms, shorter than "
+           "the limit", outage_with_fresh_value),
     Family("brownout_without_value", "availability_brownout", "SCOPE CSV: dl_n_samples = 0 rows whose zeros are no "
            "measurements; FlexRIC's incomplete_flag", brownout_without_value),
     Family("silent_brownout", "availability_brownout", "srsRAN_Project 1421: subscription succeeds, nothing ever "
            "arrives", silent_brownout),
     Family("brownout_with_stale_cache", "availability_brownout", "oran-sc-ric 12: one report every 10 to 20 s, the "
            "last one is kept and handed out", brownout_with_stale_cache),
-    Family("brownout_with_stale_memory", "availability_brownout", "ColO-RAN xApp logs: a controller goes on with the "
-           "state that it remembers", brownout_with_stale_memory),
+    Family("brownout_with_stale_memory", "availability_brownout", "ColO-RAN xApp logs: control computed from re-used, "
+           "stale input", brownout_with_stale_memory),
 )  # fmt: skip

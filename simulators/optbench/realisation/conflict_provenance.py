@@ -58,8 +58,8 @@ def _disagree(scene: Scene, names: tuple[str, ...]) -> Facts | None:
 
 
 FAMILIES: Final[tuple[Family, ...]] = (
-    Family("immaterial_disagreement", "conflict_provenance", "NIST and srsRAN count one load over different periods, "
-           "and differ in the last digits", immaterial_disagreement),
+    Family("immaterial_disagreement", "conflict_provenance", "NIST FlexRIC reports every 1 s, SCOPE every 250 ms: "
+           "two averages of one quantity", immaterial_disagreement),
     Family("disagreement_on_optional", "conflict_provenance", "RRU.PrbTotDl: % from one producer, a count from "
            "another, on a dashboard that nothing acts on", disagreement_on_optional),
     Family("material_conflict", "conflict_provenance", "srsRAN_Project 1228: KPM says 0.0 while traffic flows",

@@ -87,9 +87,9 @@ def _older_report(scene: Scene, kind: str) -> bool:
 FAMILIES: Final[tuple[Family, ...]] = (
     Family("stale_primary", "freshness_order", "oran-sc-ric 12: asked for 100 ms reports, got one every 10 to 20 s",
            stale_primary),
-    Family("late_arrival", "freshness_order", "NIST FlexRIC KPM: indication latency varies, reports overtake one "
-           "another", late_arrival),
-    Family("stale_optional", "freshness_order", "SCOPE CSV: gaps over 500 ms in columns that no controller reads",
+    Family("late_arrival", "freshness_order", "NIST FlexRIC KPM: a latency of its own for each indication, so that "
+           "reports overtake one another", late_arrival),
+    Family("stale_optional", "freshness_order", "SCOPE CSV: real gaps over 500 ms",
            stale_optional),
     Family("all_stale", "freshness_order", "oran-sc-ric 12: no source reports as often as was asked", all_stale),
     Family("stale_parent", "freshness_order", "ColO-RAN xApp logs: 9.6 % of control messages were computed from "

@@ -108,7 +108,7 @@ def foreign_unit(scene: Scene) -> Facts | None:
 FAMILIES: Final[tuple[Family, ...]] = (
     Family("known_alias", "schema_unit", "FlexRIC and oran-sc-ric spell one header key differently; names of one "
            "metric vary by producer", known_alias),
-    Family("other_spelling", "schema_unit", "ColO-RAN CSV: column names with blanks, case and separators vary by tool",
+    Family("other_spelling", "schema_unit", "SCOPE CSV: columns named with blank separators",
            other_spelling),
     Family("compatible_unit", "schema_unit", "DRB.UEThpDl is kbit/s in srsRAN and FlexRIC, bit/s in some ns-3 code",
            compatible_unit),
