@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from simulators.optbench.ablations import ABLATIONS
 from simulators.optbench.agents import Bundle, Completion, Prompt
+from simulators.optbench.base.wchw import generate_wchw
 from simulators.optbench.base.wcmsa import generate_wcmsa
 from simulators.optbench.base.wcns import generate_wcns
 from simulators.optbench.candidates import view_of
@@ -54,7 +55,7 @@ class World:
 
 
 def draw(task: str, seed: int) -> BaseItem:
-    generate = {"WCNS": generate_wcns, "WCMSA": generate_wcmsa}[task]
+    generate = {"WCNS": generate_wcns, "WCMSA": generate_wcmsa, "WCHW": generate_wchw}[task]
     return generate(random.Random(seed), seed)
 
 
@@ -66,7 +67,7 @@ def clean(task: str, seed: int = 1) -> World:
 def realised() -> list[World]:
     """One world a family and task."""
     found = []
-    for task in ("WCNS", "WCMSA"):
+    for task in ("WCNS", "WCMSA", "WCHW"):
         for place, family in enumerate(FAMILIES):
             for seed in range(place, place + 40):
                 item = draw(task, seed)
@@ -77,7 +78,8 @@ def realised() -> list[World]:
     return found
 
 
-CLEAN = [clean("WCNS"), clean("WCMSA")]
+CLEAN = [clean("WCNS"), clean("WCMSA"), clean("WCHW")]
+SLICING = CLEAN[:2]
 REALISED = realised()
 WORLDS = [*CLEAN, *REALISED]
 
@@ -93,6 +95,11 @@ def right(world: World, action: str = "APPLY", **changes: Any) -> str:
     }  # fmt: skip
     plan = {name: entry for name, entry in plan.items() if entry != "left out"}
     return json.dumps({"action": action, "answer": dict(world.item.answer), "plan": plan, "fields": fields})
+
+
+def planned(world: World) -> str:
+    """A planned field that is a number."""
+    return "answer" if world.item.task == "WCHW" else "bandwidth"
 
 
 def decided(name: str, world: World, *texts: str) -> Bundle:
@@ -128,7 +135,7 @@ def test_methods_and_ablations_are_those_of_the_tables() -> None:
 def test_a_decision_changes_no_view_and_is_the_same_twice(name: str) -> None:
     for world in WORLDS[::3]:
         before = orjson.dumps(world.view)
-        text = right(world, bandwidth={"value": 3, "unit": "kHz"})
+        text = right(world, **{planned(world): {"value": 3, "unit": "kHz"}})
         assert decided(name, world, text) == decided(name, world, text)
         assert orjson.dumps(world.view) == before
 
@@ -200,17 +207,20 @@ def test_what_tools_tell_descends_from_the_ledger_and_is_named_apart(world: Worl
 @pytest.mark.parametrize("world", CLEAN, ids=lambda w: w.item.task)
 def test_on_clean_evidence_tools_and_question_give_the_reference_answer(world: World) -> None:
     values = nominal(world.view)
-    assert {name: values[name] for name in world.item.plan} == world.item.plan
-    assert answer_of(world.item.task, values, "") == world.item.answer
+    assert {name: values[name] for name in world.item.plan} == pytest.approx(world.item.plan)
+    answer = answer_of(world.item.task, values, world.item.answer.get("unit", ""))
+    assert answer == {
+        key: pytest.approx(value, rel=1e-3) if key == "value" else value for key, value in world.item.answer.items()
+    }
     computed = {o["name"]: o["value"] for o in consult(world.view)}
-    assert {name: computed[name] for name in world.item.plan} == world.item.plan
+    assert {name: computed[name] for name in world.item.plan} == pytest.approx(world.item.plan)
 
 
 def test_what_the_question_states_holds_whatever_the_ledger_says() -> None:
     for world in REALISED:
-        values = nominal(world.view)
-        if values.get("service_class") == world.item.observed["service_class"]:
-            assert values["bandwidth"] == world.item.plan["bandwidth"], world.family
+        values, told = nominal(world.view), "service_class"  # the class is not stated, but read out
+        if values.get(told) == world.item.observed.get(told):
+            assert values[planned(world)] == pytest.approx(world.item.plan[planned(world)]), world.family
 
 
 @pytest.mark.parametrize(
@@ -226,7 +236,7 @@ def test_what_the_question_states_holds_whatever_the_ledger_says() -> None:
         ({"throughput": "left out"}, "APPLY"),
     ],
 )
-@pytest.mark.parametrize("world", CLEAN, ids=lambda w: w.item.task)
+@pytest.mark.parametrize("world", SLICING, ids=lambda w: w.item.task)
 def test_a_plan_that_breaks_the_contract_by_its_own_fields_is_held(
     world: World, change: dict[str, Any], action: str
 ) -> None:
@@ -245,7 +255,7 @@ def test_a_critic_that_finds_nothing_asks_once(world: World) -> None:
     assert len(backbone.heard) == 1
 
 
-@pytest.mark.parametrize("world", CLEAN, ids=lambda w: w.item.task)
+@pytest.mark.parametrize("world", SLICING, ids=lambda w: w.item.task)
 def test_a_critic_revises_at_most_three_times_and_names_what_it_disputes(world: World) -> None:
     backbone = Scripted([right(world, bandwidth={"value": 4321, "unit": "kHz"})])
     bundle = build("critic", backbone).decide(world.view)
@@ -295,7 +305,7 @@ def test_a_critic_looks_at_the_evidence_that_is_cited() -> None:
 def test_the_agent_under_test_decides_as_the_engine_does_and_releases_what_it_rebuilt() -> None:
     actions = set()
     for world in WORLDS:
-        text = right(world, bandwidth={"value": 77, "unit": "MHz"})
+        text = right(world, **{planned(world): {"value": 77, "unit": "MHz"}})
         bundle = decided("wirelessopsagent", world, text)
         decision = engine_decision(world, read_reply(text).plan)  # type: ignore[union-attr]
         assert bundle.action == decision.action, world.family
@@ -398,8 +408,12 @@ def test_no_conflict_freshness_lifts_limits_and_drops_versions_alone() -> None:
         kept = [without(o, "version") for o in before["observations"] if o["id"] in ids]
         assert after["observations"] == kept
         texts = {f.name for f in contract_of(before).fields.values() if f.type == "string"}
-        dropped = [o for o in before["observations"] if o["id"] not in ids]
-        assert all(set(observed_by(contract_of(before), o["name"])) <= texts for o in dropped)
+        for dropped in (o for o in before["observations"] if o["id"] not in ids):
+            fields = observed_by(contract_of(before), dropped["name"])
+            assert set(fields) <= texts
+            heard = [o for o in after["observations"] if observed_by(contract_of(before), o["name"]) == fields]
+            assert heard
+            assert all(o["value"] != dropped["value"] for o in heard)
         for name, spec in before["contract"]["fields"].items():
             lifted = after["contract"]["fields"][name]
             if spec["kind"] == "observed":
@@ -432,7 +446,10 @@ def test_evidence_taken_as_good_is_one_value_a_field_that_the_ledger_holds() -> 
 @pytest.mark.parametrize("name", ["no-integrity-monitor", "no-action-governor"])
 def test_without_monitor_or_governor_what_is_blocked_is_executed(name: str) -> None:
     for world in REALISED:
-        assert decided(name, world, right(world)).action == "APPLY", world.family
+        contract = contract_of(world.view["episode"])
+        read = read_out(contract, world.view["episode"]["observations"])
+        if any(contract.fields[n].critical for n in read):
+            assert decided(name, world, right(world)).action == "APPLY", world.family
 
 
 def test_without_the_governor_the_intent_is_executed_and_the_rest_is_as_ever() -> None:
@@ -444,13 +461,26 @@ def test_without_the_governor_the_intent_is_executed_and_the_rest_is_as_ever() -
 
 def test_the_monitor_alone_routes_like_the_whole_and_releases_the_plan_as_written() -> None:
     for world in WORLDS:
-        text = right(world, bandwidth={"value": 12345, "unit": "kHz"}, throughput="left out", zeal={"value": 1})
+        changed = {planned(world): {"value": 12345, "unit": None}, "zeal": {"value": 1}}
+        text = right(world, **changed, throughput="left out")
         full, alone = decided("wirelessopsagent", world, text), decided("monitor-only", world, text)
         said = read_reply(text)
         assert alone.action == full.action, world.family
         assert (alone.plan, alone.answer) == (said.plan, said.answer)  # type: ignore[union-attr]
         assert alone.record is not None
         assert alone.record["repairs"] == []
+
+
+def test_a_field_without_evidence_is_released_as_proposed_where_nobody_monitors() -> None:
+    world = CLEAN[0]
+    view = orjson.loads(orjson.dumps(world.view))
+    observations = view["episode"]["observations"]
+    view["episode"]["observations"] = [o for o in observations if o["name"] not in ("embb_users", "cqi")]
+    wrong = {"value": 7.5 if world.item.plan["slice_type"] == "eMBB" else 2.5, "unit": "MHz"}
+    bundle = decided("no-integrity-monitor", World(world.item, view), right(world, bandwidth=wrong))
+    assert bundle.action == "APPLY"
+    assert bundle.plan["bandwidth"] == wrong
+    assert "throughput" not in bundle.plan
 
 
 def test_without_utility_repair_names_and_units_are_mended_and_nothing_is_recomputed() -> None:

@@ -63,7 +63,8 @@ def evidence_taken_as_good(episode: Document) -> Document:
     """Per observed field its read-out, as if its primary had measured it just now in the contract's terms.
 
     No source is out, no field has limits or schemas, and constraints are judged at t. That a field has no evidence at
-    all is nothing that anybody sees: what would be computed from it is released as the proposer has it.
+    all is nothing that anybody sees: what would be computed from it is released as the proposer has it. Only where no
+    critical field has any is that still missing.
     """
     contract, now = contract_of(episode), episode["decided_at_ms"]
     observations = []
@@ -77,7 +78,7 @@ def evidence_taken_as_good(episode: Document) -> Document:
             }
         )  # fmt: skip
     document = _with_observed(episode["contract"], lambda spec: _without(spec, "min", "max", "schemas"))
-    if read:  # a contract must ask for something
+    if any(contract.fields[name].critical for name in read):  # a contract must ask for something
         observed = {name for name, f in contract.fields.items() if f.kind == "observed"}
         document = _without_fields(document, contract, observed - read.keys())
     constraints = [_without(c, "window_ms", "max_gap_ms") for c in document["constraints"]]

@@ -6,14 +6,15 @@ computes with it; whether that may be relied on is not its question.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
 import orjson
 
-from simulators.optbench.base.lookup import look_up
+from simulators.optbench.base.lookup import Lookup, compute, look_up
 from simulators.optbench.base.rules import SLICES
 from simulators.optbench.model import Scalar
 from xapp.contract import Contract, Field, normalise
@@ -95,53 +96,78 @@ def calculate(contract: Contract, values: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def consult(view: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
-    """What the tools say of an episode, as live observations of `tool:…` sources, named t1, t2, …
+@dataclass(frozen=True, slots=True)
+class Working:
+    """What the calculator made of a ledger, whatever that is worth.
 
-    The channel as the ledger exposes it (name of the field, value and unit raw); the formula of the question, where the
-    lookup knows it, with its result on the parameters in the ledger; and every planned and derived field computed from
-    the read-out. Their event time is t, when the tool ran; their parents are the observations they were computed from.
+    `read`: field → the observation read out; `values`: field → value in its unit, planned and derived fields and a
+    formula's result computed from the read-out; `inputs`: computed field → the fields read for it; `formula`: its name,
+    where the lookup knows the question.
     """
+
+    contract: Contract
+    read: Mapping[str, Observed]
+    values: Mapping[str, Any]
+    inputs: Mapping[str, tuple[str, ...]]
+    formula: str | None
+
+
+def work_out(view: Mapping[str, Any]) -> Working:
+    """Compute from the read-out all that the contract's expressions and the question's formula give."""
     episode = view["episode"]
-    contract, now = contract_of(episode), episode["decided_at_ms"]
+    contract = contract_of(episode)
     read = read_out(contract, episode["observations"])
-    told: list[dict[str, Any]] = []
-
-    def tell(name: str, value: Any, unit: str | None, source: str, parents: Sequence[str]) -> None:
-        told.append(
-            {
-                "id": f"t{len(told) + 1}", "name": name, "value": value, "unit": unit, "source": source,
-                "event_time_ms": now, "ingest_time_ms": now, "parents": list(parents), "origin": "live",
-            }
-        )  # fmt: skip
-
-    if "cqi" in read:
-        tell("cqi", read["cqi"]["value"], read["cqi"].get("unit"), _CHANNEL, [read["cqi"]["id"]])
     values = {name: value_of(o, contract.fields[name]) for name, o in read.items()}
-    found = look_up(view["task"]["question"]) if view["task"]["task"] == "WCHW" else None
-    parameters: list[str] = []
+    inputs: dict[str, tuple[str, ...]] = {}
+    found = _found(view["task"])
     if found is not None:
-        tell("formula", found.formula.name, None, _LOOKUP, [])
-        parameters = [p.name for p in found.formula.parameters]
-        result = _run(found.formula, {**found.parameters, **{n: values[n] for n in parameters if n in values}})
+        given = {name: values[name] for name in found.parameters if of_type(values.get(name), "number")}
+        result = compute(found.formula, {**found.parameters, **given})
         values.pop("result", None)
         if result is not None:
-            values["result"] = result
-            tell("result", result, found.formula.unit, _CALCULATOR, [read[n]["id"] for n in parameters if n in read])
+            values["result"], inputs["result"] = result, tuple(given)
     computed = calculate(contract, values)
     for name, f in contract.fields.items():
         if f.kind != "observed" and name in computed:
-            inputs = dict.fromkeys(n for i in contract.inputs[name] for n in (parameters if i == "result" else (i,)))
-            tell(name, computed[name], f.unit, _CALCULATOR, [read[n]["id"] for n in inputs if n in read])
+            inputs[name] = tuple(dict.fromkeys(n for i in contract.inputs[name] for n in inputs.get(i, (i,))))
+    return Working(contract, read, computed, inputs, None if found is None else found.formula.name)
+
+
+def consult(view: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+    """What the tools say of an episode, as live observations of `tool:…` sources, named t1, t2, …
+
+    The channel as the ledger exposes it (under the field's name, value and unit raw); the formula of the question,
+    where the lookup knows it; and what the calculator makes of the read-out. Their event time is t, when the tool ran;
+    their parents are the observations that were read for them.
+    """
+    now, work = view["episode"]["decided_at_ms"], work_out(view)
+    told: list[dict[str, Any]] = []
+
+    def tell(name: str, value: Any, unit: str | None, source: str, inputs: Iterable[str] = ()) -> None:
+        told.append(
+            {
+                "id": f"t{len(told) + 1}", "name": name, "value": value, "unit": unit, "source": source,
+                "event_time_ms": now, "ingest_time_ms": now, "origin": "live",
+                "parents": [work.read[i]["id"] for i in inputs if i in work.read],
+            }
+        )  # fmt: skip
+
+    if "cqi" in work.read:
+        channel = work.read["cqi"]
+        tell("cqi", channel["value"], channel.get("unit"), _CHANNEL, ["cqi"])
+    if work.formula is not None:
+        tell("formula", work.formula, None, _LOOKUP)
+    for name, inputs in work.inputs.items():
+        tell(name, work.values[name], work.contract.fields[name].unit, _CALCULATOR, inputs)
     return tuple(told)
 
 
-def _run(formula: Any, parameters: Mapping[str, Any]) -> float | None:
-    """The formula's value, None where it has none for these parameters."""
-    try:
-        return float(formula.compute(**parameters))
-    except (ArithmeticError, ValueError, TypeError):
-        return None
+def _found(task: Mapping[str, Any]) -> Lookup | None:
+    """The formula that answers the question of a WCHW task, where the lookup knows it."""
+    return _look_up(task["question"]) if task["task"] == "WCHW" else None
+
+
+_look_up: Final = lru_cache(maxsize=4096)(look_up)
 
 
 def nominal(view: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,9 +187,8 @@ def nominal(view: Mapping[str, Any]) -> dict[str, Any]:
 def _stated(task: Mapping[str, Any]) -> dict[str, Any]:
     """What a task says itself, by field."""
     if task["task"] == "WCHW":
-        found = look_up(task["question"])
-        result = None if found is None else _run(found.formula, found.parameters)
-        return {} if found is None or result is None else {**found.parameters, "result": result}
+        found = _found(task)
+        return {} if found is None else {**found.parameters, "result": found.result}
     told = task["input"]
     stated = {
         "embb_users": told["embb_users"],

@@ -16,7 +16,7 @@ from simulators.optbench.methods.asking import Reply, ask
 from simulators.optbench.methods.claims import as_proposed
 from simulators.optbench.methods.plans import written_plan
 from simulators.optbench.prompts import propose, revise
-from simulators.optbench.tools import Observed, calculate, contract_of, read_out, value_of
+from simulators.optbench.tools import Observed, Working, work_out
 from xapp.contract import Contract, Field
 from xapp.integrity.conflict import differ
 from xapp.plan import of_type
@@ -66,9 +66,9 @@ def _counted(standing: Reply, last: Reply) -> Reply:
 def criticise(proposal: RawProposal, view: Mapping[str, Any]) -> Iterator[Critique]:
     """What tools find against the claims of a proposal: on its plan, its evidence, then its action."""
     episode = view["episode"]
-    contract = contract_of(episode)
-    yield from _on_plan(proposal, contract, episode)
-    faults = tuple(_on_evidence(proposal, contract, episode))
+    work = work_out(view)
+    yield from _on_plan(proposal, work)
+    faults = tuple(_on_evidence(proposal, work.contract, episode))
     yield from ((f"fields:{name}", why) for name, _, why in faults)
     asked = {instead for _, instead, _ in faults}
     if proposal.action == "APPLY" and asked:
@@ -76,14 +76,12 @@ def criticise(proposal: RawProposal, view: Mapping[str, Any]) -> Iterator[Critiq
         yield f"action:{instead}", f"evidence that the action rests on asks for {instead}"
 
 
-def _on_plan(proposal: RawProposal, contract: Contract, episode: Mapping[str, Any]) -> Iterator[Critique]:
-    read = read_out(contract, episode["observations"])
-    computed = calculate(contract, {name: value_of(o, contract.fields[name]) for name, o in read.items()})
-    written = written_plan(proposal.plan, contract)
-    for name, f in contract.fields.items():
+def _on_plan(proposal: RawProposal, work: Working) -> Iterator[Critique]:
+    written = written_plan(proposal.plan, work.contract)
+    for name, f in work.contract.fields.items():
         if f.kind == "observed":
             continue
-        said, expected = written.get(name), computed.get(name)
+        said, expected = written.get(name), work.values.get(name)
         told = "" if expected is None else f"; the calculator gives {expected} {f.unit}"
         if said is None:
             if f.kind == "planned":
