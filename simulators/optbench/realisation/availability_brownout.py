@@ -84,7 +84,7 @@ def _only_source_out(scene: Scene) -> tuple[str, str] | None:
 
 
 FAMILIES: Final[tuple[Family, ...]] = (
-    Family("covered_outage", "availability_brownout", "srsRAN_Project 1421: nothing arrives over E2; ranpm still brings "
+    Family("covered_outage", "availability_brownout", "srsRAN_Project 1421: nothing arrives over E2; ranpm brings "
            "counters over Kafka", covered_outage),
     Family("outage_with_fresh_value", "availability_brownout", "SCOPE CSV: real gaps over 500 ms, shorter than "
            "the limit", outage_with_fresh_value),
