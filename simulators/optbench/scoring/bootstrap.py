@@ -66,17 +66,17 @@ def _by_task(outcomes: Sequence[Outcome]) -> list[list[Outcome]]:
 def _resampled(strata: Sequence[Sequence[Outcome]], metric: Metric, draws: int, seed: int) -> Floats:
     """The metric's sums over each draw; shape (draws, parts)."""
     sums = [
-        _counts(len(stratum), draws, seed, position) @ np.array([metric.parts(outcome) for outcome in stratum])
+        _counts(len(stratum), draws, seed, position).astype(np.float64) @ np.array([*map(metric.parts, stratum)])
         for position, stratum in enumerate(strata)
     ]
     return np.asarray(np.sum(sums, axis=0))
 
 
-@lru_cache(maxsize=8)  # 16 MB for 200 episodes: the tasks of two suites, drawn once for all metrics
-def _counts(size: int, draws: int, seed: int, position: int) -> NDArray[np.float64]:
+@lru_cache(maxsize=8)  # 4 MB for 200 episodes: drawn once for all metrics and methods of a suite
+def _counts(size: int, draws: int, seed: int, position: int) -> NDArray[np.uint16]:
     """How often each of `size` episodes is in each draw; shape (draws, size), each row summing to `size`."""
     random = np.random.default_rng([seed, position])
-    counts = random.multinomial(size, np.full(size, 1.0 / size), size=draws).astype(np.float64)
+    counts = random.multinomial(size, np.full(size, 1.0 / size), size=draws).astype(np.uint16)
     counts.flags.writeable = False
     return counts
 

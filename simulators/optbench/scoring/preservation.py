@@ -14,12 +14,13 @@ from simulators.optbench.scoring.terms import Terms, equal, terms
 def clean_fields(case: Case) -> frozenset[str]:
     """The planned fields none of whose inputs was touched, however far up the expressions and the lineage.
 
-    An observed field is touched where a change was made to what any source tells of it, or a source of it is out.
+    An observed field is touched where a change was made to what any source tells of it, a source of it is out, or a
+    judge blocked it (eq. 7: what lies outside of the failed fields and their descendants is copied unchanged).
     """
     item, facts = case.sealed.item, case.sealed.facts
     fields = terms(item.contract)
     out = {outage.source for outage in facts.outages}
-    touched = {exposure.field for exposure in facts.exposures if exposure.changes}
+    touched = {exposure.field for exposure in facts.exposures if exposure.changes} | case.sealed.blocked
     touched |= {name for name, field in fields.items() if out & set(field.sources)}
     return frozenset(
         name
