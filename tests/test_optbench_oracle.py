@@ -229,6 +229,13 @@ def test_a_source_that_disputes_itself_blocks_whichever_source_supports(kind: An
     assert verdict(exposure) == blocks("material_conflict", "width")
 
 
+def test_a_disputed_field_is_filed_under_the_ambiguity_of_another_source_and_under_no_outage_of_it() -> None:
+    disputed = told("users", "nms", Change("contradicted", amount=50))
+    unclear, silent = told("users", "core", Change("foreign_unit", text="m")), told("users", "core", Change("no_value"))
+    assert verdict(disputed, unclear) == blocks("ambiguous_schema", "users")
+    assert verdict(disputed, silent, out=("core",)) == blocks("material_conflict", "users")
+
+
 def test_what_follows_from_a_disputed_field_is_not_itself_disputed() -> None:
     assert verdict(*everywhere("width", Change("contradicted", amount=2))).blocked == {"width"}
 

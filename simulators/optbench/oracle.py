@@ -190,11 +190,12 @@ def _filed(scene: _Scene, field: _Field) -> _Filing | None:
     heads = {source: head for source in field.sources if (head := _head(scene, field, source)) is not None}
     sound = {source: head.report for source, head in heads.items() if head.fault is None}
     if sound:
-        reasons = list(_disputes(scene, field, sound))
+        disputes = list(_disputes(scene, field, sound))
+        reasons = disputes + _faults(heads) if disputes else []
     elif _is_recalled(scene, field):
         reasons = []
     else:
-        reasons = list(_wants(scene, field, heads))
+        reasons = _wants(scene, field, heads)
     order = {source: place for place, source in enumerate(field.sources)}
     return min(reasons, key=lambda r: (_CODES[r.code].rank, order.get(r.source, len(order))), default=None)
 
@@ -212,18 +213,17 @@ def _disputes(scene: _Scene, field: _Field, sound: Mapping[str, _Report]) -> Ite
             yield _Filing("conflict", source, (one.telling, other.telling))
 
 
+def _faults(heads: Mapping[str, _Head]) -> list[_Filing]:
+    """The faults of heads: on a blocked field none of them is resolved (section 3)."""
+    return [_Filing(h.fault, source, (h.report.telling,)) for source, h in heads.items() if h.fault is not None]
+
+
 def _wants(scene: _Scene, field: _Field, heads: Mapping[str, _Head]) -> list[_Filing]:
     """Section 3, of a field that nothing supports: faults of heads and outages; only for want of both the rest."""
     primary = field.sources[0]
-    reasons = []
-    for source in field.sources:
-        head = heads.get(source)
-        shown_by = (head.report.telling,) if head is not None else ()
-        silent = head is None or head.fault in _SILENT
-        if source in scene.out:
-            reasons.append(_Filing("outage", source, shown_by))
-        if head is not None and head.fault is not None and not (silent and source in scene.out):
-            reasons.append(_Filing(head.fault, source, shown_by))
+    last = {source: (heads[source].report.telling,) for source in heads}
+    reasons = [_Filing("outage", source, last.get(source, ())) for source in field.sources if source in scene.out]
+    reasons += [f for f in _faults(heads) if not (f.code in _SILENT and f.source in scene.out)]
     bound = [t for t in scene.live.values() if field in t.bound]
     if not bound and any(not t.bound and t.exposure.source in field.sources for t in scene.live.values()):
         reasons.append(_Filing("unknown_schema", primary))
