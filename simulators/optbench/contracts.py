@@ -37,7 +37,7 @@ _PARAMETER_SOURCES: Final = (("smo:inventory", "smo:catalogue"), _CELL, ("core:n
 _KPM: Final = ("e2sm-kpm/3", "e2sm-kpm/2")
 # limits that no sane value of a WCHW field reaches, by unit; others: 0 to 1e15
 _LIMITS: Final[Mapping[str, tuple[float, float]]] = {
-    "dB": (-400.0, 400.0), "dBm": (-400.0, 400.0), "deg": (-360.0, 360.0),
+    "dB": (-400.0, 400.0), "dBm": (-400.0, 400.0), "deg": (-360.0, 360.0), "1": (-1e15, 1e15),
 }  # fmt: skip
 _RESULT_LIMITS: Final = (-1e18, 1e18)
 # where a share of the value leaves no room at 0, by unit
