@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import copy
+import itertools
 import json
+import random
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,9 +17,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from simulators.optbench import certificate
+from simulators.optbench.base.wchw import generate_wchw
+from simulators.optbench.base.wcmsa import generate_wcmsa
+from simulators.optbench.base.wcns import generate_wcns
+from simulators.optbench.candidates import view_of
 from simulators.optbench.certificate import certify
 from simulators.optbench.certificate_units import convert, dimension
 from simulators.optbench.model import Verdict
+from simulators.optbench.realisation import FAMILIES, Family, Scene
 from xapp.authorization import decision_json
 from xapp.engine import assure
 from xapp.episode import parse_episode
@@ -147,6 +154,7 @@ def test_a_name_that_no_field_knows_is_an_unknown_schema_only_where_nothing_is_b
     assert judged(instead("u", foreign)) == (SCHEMA, {"users": ("f",)})
     assert judged(beside(foreign)) == NOTHING
     assert judged(instead("u", told("o", "users", SECONDARY["users"]), foreign)) == NOTHING
+    assert judged(instead("u", told("u", "users", age_ms=5001), foreign)) == (STALE, {"users": ("u",)})
     of_another = told("f", "users", "smf", name="ue_tally_v9")
     assert judged(instead("u", of_another)) == (STALE, {"users": ("missing:users",)})
 
@@ -249,6 +257,11 @@ def test_converting_there_and_back_changes_nothing(value: float, units: tuple[st
     assert convert(convert(value, one, other), other, one) == pytest.approx(value, rel=1e-9, abs=1e-9)
 
 
+@given(st.integers(0, 10**9))
+def test_a_whole_number_of_kilohertz_is_the_nearest_number_of_megahertz(khz: int):
+    assert convert(khz, "kHz", "MHz") == khz / 1000
+
+
 def test_thirty_dbm_are_a_watt_and_a_percent_is_a_hundredth():
     assert convert(30, "dBm", "W") == pytest.approx(1)
     assert convert(0, "dBm", "mW") == pytest.approx(1)
@@ -282,6 +295,13 @@ def test_of_one_event_time_the_higher_version_counts_whatever_arrived_last():
 def test_a_source_that_contradicts_itself_is_a_conflict_unless_one_value_is_a_retraction():
     assert judged(beside(told("o", "users", value=12))) == (CONFLICT, {"users": ("u", "o")})
     assert judged(beside(told("o", "users", value=10))) == NOTHING
+    retracted = beside(told("o", "users", value=12, quality="suspect"))
+    assert judged(retracted) == (STALE, {"users": ("o",)})
+
+
+def test_an_outage_is_no_reason_beside_a_disagreement():
+    contradicted = beside(told("o", "users", value=12))
+    assert judged(contradicted, outage("node")) == (CONFLICT, {"users": ("u", "o")})
 
 
 def test_an_older_event_with_a_higher_version_blocks_where_it_differs():
@@ -295,6 +315,8 @@ def test_an_older_event_with_a_higher_version_blocks_where_it_differs():
 def test_sources_conflict_beyond_tolerance_and_only_there():
     for value, predicate in ((10, "none"), (8, "none"), (10.001, CONFLICT), (7, CONFLICT)):
         assert judged(beside(told("o", "users", SECONDARY["users"], value=value)))[0] == predicate
+    by_one = (told("u", "users", value=1.2), told("o", "users", SECONDARY["users"], value=2.2))
+    assert judged(instead("u", *by_one)) == NOTHING  # a difference of 1 and of rounding
     for value, predicate in ((90.9, "none"), (91, CONFLICT)):
         assert judged(beside(told("o", "capacity", SECONDARY["capacity"], value=value)))[0] == predicate
     assert judged(beside(told("o", "service", SECONDARY["service"], value="urllc"))) == (
@@ -559,6 +581,21 @@ def test_the_engine_agrees_on_the_action_and_on_what_is_blocked(observations: An
     verdict = certified(shown)
     action, blocked, codes = engine(shown)
     assert (verdict.action, verdict.blocked) == (action, blocked), (verdict, codes)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: str(family.name))
+def test_the_engine_agrees_on_what_the_families_realise(family: Family):
+    for generate, number in itertools.product((generate_wchw, generate_wcns, generate_wcmsa), range(4)):
+        chance = random.Random(f"{family.name} {number}")
+        item = generate(chance, number)
+        facts = family.realise(Scene(item, chance))
+        if facts is None:
+            continue
+        shown, fields = view_of(item, facts), item.contract["fields"]
+        plan = {name: {"value": value, "unit": fields[name].get("unit")} for name, value in item.plan.items()}
+        verdict = certify(shown)
+        action, blocked, codes = engine(shown, plan)
+        assert (verdict.action, verdict.blocked) == (action, blocked), (verdict, codes, facts)
 
 
 def test_the_rules_own_examples_agree_where_they_are_inside_the_suite():
