@@ -105,7 +105,7 @@ CALCULATION = BaseItem(
 
 def observation(field: str, source: str = "primary", age_ms: int = 100, **more: Any) -> dict[str, Any]:
     """What a source tells of a field, `age_ms` before t; `more` changes members."""
-    told = {
+    told: dict[str, Any] = {
         "id": f"{field}-{source}", "name": field, "value": VALUES[field], "unit": UNITS.get(field), "source": source,
         "event_time_ms": T - age_ms, "ingest_time_ms": T - age_ms + 10, "parents": [],
     }  # fmt: skip

@@ -136,7 +136,7 @@ class Ledger:
             and (schema is None or field.schemas is None or schema in field.schemas)
             and value is not None
             and field.within(value)
-            and True
+            and len(twins) == 1
         )
 
 
