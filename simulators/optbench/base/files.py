@@ -73,7 +73,7 @@ class _WcmsaInput(BaseModel):
     current_position: _Position
     region: str
     service_request: str
-    min_rate: Annotated[float, Field(ge=0, le=10000, allow_inf_nan=False)]
+    min_rate: Annotated[int | float, Field(ge=0, le=10000, allow_inf_nan=False)]
     latency_requirement: str
     embb_users: Users
     urllc_users: Users
@@ -135,7 +135,7 @@ def _outcomes(task: Task, paths: list[Path]) -> Iterator[tuple[str, BaseItem | s
     asked: dict[str, str] = {}
     contents: dict[str, str] = {}
     for path in paths:
-        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+        for number, line in enumerate(path.read_bytes().splitlines(), start=1):
             if not line.strip():
                 continue
             place = f"{path.name}:{number}"
@@ -143,15 +143,17 @@ def _outcomes(task: Task, paths: list[Path]) -> Iterator[tuple[str, BaseItem | s
                 row = _ROWS[task].model_validate_json(line)
             except ValidationError as error:
                 first = error.errors()[0]
-                where = ".".join(map(str, first["loc"]))
-                yield place, f"unreadable: {path.name}, line {number}: {where + ': ' if where else ''}{first['msg']}"
+                where = ".".join(map(str, first["loc"])) or "the row"
+                yield place, f"unreadable: {path.name}, line {number}: {where}: {first['msg']}"
                 continue
             item_id = f"{path.stem}:{row.id}"
             question = " ".join(row.question.split())
-            earlier = asked.setdefault(question, item_id)
-            if earlier != item_id or item_id in contents.values():
-                yield place if earlier == item_id else item_id, f"duplicate of {earlier}"
+            if question in asked:
+                yield item_id, f"duplicate of {asked[question]}"
                 continue
+            if item_id in asked.values():
+                item_id = f"{item_id}:{number}"  # two rows under one id
+            asked[question] = item_id
             try:
                 item = _READERS[task](item_id, row)
             except Unusable as reason:
