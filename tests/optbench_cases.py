@@ -73,8 +73,8 @@ def observation(place: int, name: str, value: Any, source: str, age_ms: int, **m
 LEDGER = [
     observation(1, "WB-CQI", 14, "a:first", 300),
     observation(2, "cqi", 15, "b:second", 100),
-    observation(3, "drb.mean_users", 4, "b:second", 90, parents=["o2"], version=7),
-    observation(4, "cqi", 15, "a:first", 200),
+    observation(3, "DRB.mean_USERS", 4, "b:second", 90, parents=["o2"], version=7),
+    observation(4, "cqi", 15, "a:first", 200, version=0),
     observation(5, "snr", 0.5, "stranger", 10),
     observation(6, "something else", None, "a:first", 50, quality="no_value"),
 ]
