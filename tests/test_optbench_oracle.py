@@ -32,8 +32,8 @@ CONTRACT: dict[str, Any] = {
     "contract_id": "hand/1",
     "fields": {
         "width": {
-            "kind": "observed", "unit": "MHz", "min": 0, "max": 100, "tolerance": 1, "freshness_ms": LIMIT,
-            "sources": ["radio", "plan"], "schemas": ["s/1"],
+            "kind": "observed", "unit": "MHz", "min": 0, "max": 100, "tolerance": 1, "rel_tolerance": 0.01,
+            "freshness_ms": LIMIT, "sources": ["radio", "plan"], "schemas": ["s/1"],
         },
         "users": {
             "kind": "observed", "min": 0, "max": 500, "rel_tolerance": 0.1, "freshness_ms": LIMIT,
@@ -208,7 +208,7 @@ def test_a_relative_tolerance_is_of_the_larger_magnitude(change: Change, conflic
     assert verdict(told("users", "nms", change)) == expected
 
 
-def test_a_disagreement_of_the_tolerance_itself_is_immaterial_whatever_the_rounding() -> None:
+def test_the_larger_of_two_tolerances_counts_and_a_disagreement_of_just_that_is_immaterial() -> None:
     assert verdict(told("width", "plan", Change("differs", amount=1 + 1e-10))) == APPLY
     assert verdict(told("width", "plan", Change("differs", amount=1 + 1e-6))).blocked == {"width"}
 
@@ -268,6 +268,11 @@ def test_a_foreign_name_makes_unknown_schema_of_every_field_of_that_source_to_wh
         "unknown_critical_schema", "users", "class"
     )
     assert verdict(told("users", "nms", foreign), without=withheld) == blocks("stale_required_state", "class")
+
+
+def test_a_foreign_name_at_one_source_is_nothing_beside_the_fault_of_another() -> None:
+    foreign, old = told("users", "core", Change("foreign_name", text="x")), told("users", "nms", age_ms=LIMIT + 1)
+    assert verdict(foreign, old) == blocks("stale_required_state", "users")
 
 
 def test_a_shared_name_is_ambiguous_for_both_fields_at_a_source_that_both_list() -> None:

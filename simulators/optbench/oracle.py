@@ -2,7 +2,7 @@
 
 It reads `Facts`, the contract's document and the item's nominal values; never an observation, an id or a rendered
 ledger. The clauses cited are those of the action assurance rules (sections 3 and 5: integrity, and the ordered
-policy) and of the benchmark's reference policy. Four tables hold the rules; the functions below apply them.
+policy) and of the benchmark's reference policy. The tables hold the rules; the functions below apply them.
 
 An exposure that a change lets tell twice is read as two reports; everything else about it is its one report's.
 """
@@ -82,9 +82,6 @@ _UNIT_FAULTS: Final[Mapping[str, str]] = {
 
 _DISPUTES: Final[Mapping[str, str]] = {"contradicted": "conflict", "overwritten": "out_of_order"}
 """Section 3: what a second report is that differs beyond tolerance. An older event of a lower version is none."""
-
-_SILENT: Final = frozenset({"stale", "no_value"})
-"""Faults of a head that, where its source is in outage, are that outage and no second fault (section 3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,11 +216,14 @@ def _faults(heads: Mapping[str, _Head]) -> list[_Filing]:
 
 
 def _wants(scene: _Scene, field: _Field, heads: Mapping[str, _Head]) -> list[_Filing]:
-    """Section 3, of a field that nothing supports: faults of heads and outages; only for want of both the rest."""
+    """Section 3, of a field that nothing supports: faults of heads and outages; only for want of both the rest.
+
+    A stale head of a source in outage is that outage: it needs no exception here, as an outage is filed before age.
+    """
     primary = field.sources[0]
     last = {source: (heads[source].report.telling,) for source in heads}
     reasons = [_Filing("outage", source, last.get(source, ())) for source in field.sources if source in scene.out]
-    reasons += [f for f in _faults(heads) if not (f.code in _SILENT and f.source in scene.out)]
+    reasons += _faults(heads)
     bound = [t for t in scene.live.values() if field in t.bound]
     if not bound and any(not t.bound and t.exposure.source in field.sources for t in scene.live.values()):
         reasons.append(_Filing("unknown_schema", primary))
