@@ -46,7 +46,7 @@ def build(out: Path, options: SuiteOptions) -> int:
     """Builds a suite and writes it to `out`. Exit codes of all commands here: 0; 2 with the reason in one line; 130."""
     from simulators.optbench.suite import write
 
-    with _answering() as answer:
+    with answering() as answer:
         suite = suite_of(options)
         try:
             write(suite, out)
@@ -59,7 +59,7 @@ def build(out: Path, options: SuiteOptions) -> int:
 
 def run(suite_options: SuiteOptions, options: RunOptions) -> int:
     """Runs methods over backbones and prints their rows. Exit 1, after the rows, where calls failed for good."""
-    with _answering(resumable=options.results is not None) as answer:
+    with answering(resumable=options.results is not None) as answer:
         methods = method_names(options.methods)
         check_backbones(options)
         suite = suite_of(suite_options)
@@ -71,14 +71,14 @@ def run(suite_options: SuiteOptions, options: RunOptions) -> int:
                 for method in methods:
                     watched = Watched(proposer.backbone)
                     name = f"{method}, {watched.name}"
-                    rows.append(_row(suite, method, watched, proposer, options, watch(name)))
+                    bundles = bundles_of(
+                        suite, method, watched, proposer, options.results, options.parallel, watch(name)
+                    )
+                    rows.append(_scored(suite, method, watched.name, bundles, options.evaluator, options.scorer))
                     if watched.failed:
                         failed[name] = watched.failed
         show(rows, options.as_json, [p.backbone.name for p in proposers if p.backbone.synthetic])
-        for name, reasons in failed.items():
-            why = next(iter(reasons.values()))
-            sys.stderr.write(f"{name}: calls failed on {len(reasons)} episodes; the first: {why}\n")
-            answer.code = FAILED
+        answer.tell_failed(failed)
     return answer.code
 
 
@@ -86,7 +86,7 @@ def prompts(out: str, options: SuiteOptions) -> int:
     """Writes `{"episode_id", "view", "messages"}` of each episode; messages are those of the method `direct`."""
     from simulators.optbench.prompts import propose
 
-    with _answering() as answer:
+    with answering() as answer:
         try:
             with nullcontext(sys.stdout.buffer) if out == STDIN else Path(out).open("wb") as stream:
                 for case in suite_of(options).cases:
@@ -100,7 +100,7 @@ def prompts(out: str, options: SuiteOptions) -> int:
 
 def score(file: str, options: SuiteOptions, evaluator: str, scorer: str, as_json: bool) -> int:
     """Scores a file of bundles, of proposals, or of results; what is wrong with it is told by line, and exit 2."""
-    with _answering() as answer:
+    with answering() as answer:
         suite = suite_of(options)
         head, lines = read_lines(file, suite)
         replies = {line.episode_id: line.reply for line in lines if isinstance(line, ProposalLine)}
@@ -125,27 +125,35 @@ def _told_of(suite: Suite) -> Iterator[str]:
         yield f"and {sum(reasons.values()) - sum(n for _, n in reasons.most_common(SHOWN))} for other reasons"
 
 
-def _row(
-    suite: Suite, method: str, backbone: Watched, proposer: Proposer, options: RunOptions, progress: Progress | None
-) -> dict[str, Any]:
-    name = backbone.name
-    if options.results is None:
-        bundles = _decided(suite, method, backbone, proposer.unasked, options.parallel, progress)
-        return _scored(suite, method, name, bundles, options.evaluator, options.scorer)
+def bundles_of(
+    suite: Suite,
+    method: str,
+    backbone: Watched,
+    proposer: Proposer,
+    results: Path | None,
+    parallel: int = 1,
+    progress: Progress | None = None,
+) -> list[Bundle]:
+    """What a method makes of each episode over the watched backbone of `proposer`.
+
+    `results`: a folder that is read first and kept up to date, or None. Bundles of calls that failed are not kept, so
+    that the next run asks again. Raises NotRun where that folder cannot be used.
+    """
+    if results is None:
+        return _decided(suite, method, backbone, proposer.unasked, parallel, progress)
     try:
-        with Results(options.results, Origin(suite.digest, method, name, proposer.settings)) as results:
+        with Results(results, Origin(suite.digest, method, backbone.name, proposer.settings)) as kept:
 
             def keep(bundle: Bundle) -> None:
                 if bundle.episode_id not in backbone.failed:
-                    results.keep(bundle)
+                    kept.keep(bundle)
 
-            stored = {**results.bundles, **proposer.unasked}
-            bundles = _decided(suite, method, backbone, stored, options.parallel, progress, keep)
+            stored = {**kept.bundles, **proposer.unasked}
+            return _decided(suite, method, backbone, stored, parallel, progress, keep)
     except OSError as error:
-        raise NotRun(f"{error.filename or options.results}: {error.strerror or error}") from error
+        raise NotRun(f"{error.filename or results}: {error.strerror or error}") from error
     except ResultsError as error:
         raise NotRun(str(error)) from error
-    return _scored(suite, method, name, bundles, options.evaluator, options.scorer)
 
 
 def _decided(
@@ -172,14 +180,23 @@ def _scored(
 
 
 @dataclass(slots=True)
-class _Answer:
+class Answer:
+    """The exit code of a command."""
+
     code: int = OK
+
+    def tell_failed(self, failed: Mapping[str, Mapping[str, str]]) -> None:
+        """Says for each row (by its name) whose calls failed for good how many did; there is exit code 1 for it."""
+        for name, reasons in failed.items():
+            why = next(iter(reasons.values()))
+            sys.stderr.write(f"{name}: calls failed on {len(reasons)} episodes; the first: {why}\n")
+            self.code = FAILED
 
 
 @contextmanager
-def _answering(resumable: bool = False) -> Iterator[_Answer]:
+def answering(resumable: bool = False) -> Iterator[Answer]:
     """What a command answers: its exit code; 2 and the reason for what is refused; Ctrl-C ends the process at once."""
-    answer = _Answer()
+    answer = Answer()
     try:
         yield answer
     except NotRun as error:
