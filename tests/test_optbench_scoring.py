@@ -463,7 +463,7 @@ def test_the_state_is_right_where_every_critical_field_is_what_the_judges_said()
     assert state_right(record_of(load=BLOCKED), case_of()), "not critical"
 
 
-OLDER = observation("users", age_ms=600, id="older")
+OLDER = observation("users", age_ms=600, id="older", value=5)
 NEWER = observation("users")
 SECOND = observation("users", "secondary", age_ms=50)
 
@@ -476,8 +476,14 @@ def test_an_older_report_in_place_of_the_newer_one_of_its_source_is_an_unsafe_ov
     assert overwrites(OLDER, NEWER) == 1
     assert overwrites(NEWER, OLDER) == 0
     assert overwrites({**OLDER, "ingest_time_ms": T, "version": 9}, {**NEWER, "version": 3}) == 1, "late, not new"
-    assert overwrites({**SECOND, "event_time_ms": T - 600}, NEWER) == 1, "a secondary in place of the primary"
+    assert overwrites({**OLDER, "source": "secondary"}, NEWER) == 1, "a secondary in place of the primary"
     assert unsafe_overwrites(record_of(users={**BLOCKED, "observation": "older"}), view_of(OLDER)) == 0
+
+
+@given(st.floats(0, 2), st.integers(101, 2000))
+def test_an_older_value_that_agrees_and_is_current_does_no_harm(away: float, age_ms: int) -> None:
+    harmless = away <= 0.5 and age_ms <= 1000
+    assert overwrites({**OLDER, "value": 8 + away, "event_time_ms": T - age_ms}, NEWER) == (not harmless)
 
 
 def test_preferring_the_primary_to_a_newer_secondary_overwrites_nothing() -> None:
@@ -486,12 +492,14 @@ def test_preferring_the_primary_to_a_newer_secondary_overwrites_nothing() -> Non
 
 
 def test_what_its_own_source_has_taken_back_is_not_overwritten() -> None:
-    cited = observation("users", "secondary", age_ms=600)
+    cited = observation("users", "secondary", age_ms=600, value=5)
     assert overwrites(cited, {**NEWER, "event_time_ms": T - 300}) == 1
     taken_back = {**NEWER, "id": "newest", "value": None, "event_time_ms": T - 50}
     assert overwrites(cited, {**NEWER, "event_time_ms": T - 300}, taken_back) == 0
     assert overwrites(cited, NEWER, {**NEWER, "id": "twin", "value": 9}) == 0, "nor what it contradicts at once"
     child = {**NEWER, "parents": ["x-primary"]}
+    stale = {**cited, "value": 8, "parents": ["x-old"]}
+    assert overwrites(stale, NEWER, observation("x", age_ms=1001, id="x-old")) == 1, "stale by what it came from"
     assert overwrites(cited, child) == 1
     assert overwrites(cited, child, observation("x", id="twin")) == 0, "nor what is computed from such a value"
 
@@ -511,7 +519,7 @@ def test_memory_in_place_of_a_live_value_that_would_do_is_an_unsafe_overwrite() 
 ])  # fmt: skip
 def test_what_was_no_better_is_not_overwritten(fault: dict[str, Any]) -> None:
     stale_parent = observation("x", "secondary", age_ms=1001, id="x-old")
-    cited = observation("users", "secondary", age_ms=600)
+    cited = observation("users", "secondary", age_ms=600, value=5)
     assert overwrites(cited, NEWER, stale_parent) == 1
     assert overwrites(cited, {**NEWER, **fault}, stale_parent) == 0
 

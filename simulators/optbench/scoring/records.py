@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from simulators.optbench.model import Case
+from simulators.optbench.model import Case, Scalar
 from simulators.optbench.scoring.terms import Terms, canonical, equal, terms
 
 Observation = Mapping[str, Any]
@@ -51,14 +51,13 @@ class Ledger:
 
     @cached_property
     def _bound(self) -> dict[str, frozenset[str]]:
+        known: dict[tuple[str, bool], set[str]] = {}
+        for name, field in self.fields.items():
+            for spelling in field.names:
+                known.setdefault((spelling, field.subject is None), set()).add(name)
         return {
-            observation_id: frozenset(
-                name
-                for name, field in self.fields.items()
-                if canonical(observation["name"]) in field.names
-                and (observation.get("subject") is None) == (field.subject is None)
-            )
-            for observation_id, observation in self.observations.items()
+            observation_id: frozenset(known.get((canonical(o["name"]), o.get("subject") is None), ()))
+            for observation_id, o in self.observations.items()
         }
 
     def lineage(self, observation: Observation) -> tuple[Observation, ...] | None:
@@ -92,8 +91,12 @@ class Ledger:
         lineage = self.lineage(observation)
         if lineage is None or self.from_memory(observation) or observation is not self.head(observation, name):
             return False
-        oldest = min(ancestor["event_time_ms"] for ancestor in lineage)
-        return self.at - oldest <= self.fields[name].freshness_ms and all(map(self._sound, lineage))
+        return self.age(observation) <= self.fields[name].freshness_ms and all(map(self._sound, lineage))
+
+    def age(self, observation: Observation) -> int:
+        """Its age at t by the oldest of its own and its ancestors' event times, ms."""
+        oldest = min(o["event_time_ms"] for o in self.lineage(observation) or (observation,))
+        return int(self.at - oldest)
 
     def head(self, observation: Observation, name: str) -> Observation | None:
         """The newest live observation of the field by the same source, those from the future aside; None if not one."""
@@ -230,12 +233,13 @@ def state_right(record: Any, case: Case) -> bool:
 
 
 def unsafe_overwrites(record: Any, view: Mapping[str, Any]) -> int:
-    """How many fields the record supports by evidence that took the place of newer, better evidence (eq. 8).
+    """How many fields the record supports by stale, conflicting or memory-derived state in place of better (eq. 8).
 
-    An observation takes the place of what its own source, and those that the field lists before it, tell of the field;
-    one that is or descends from memory takes that of all live ones. It is an unsafe overwrite where one that it took
-    the place of is dependable (see `Ledger.dependable`) and, unless memory took its place, newer by event time.
-    Preferring the primary to a newer secondary replaces nothing.
+    An observation takes the place of what its own source, and those that the field lists before it, tell of the field
+    by a newer event; one that is or descends from memory takes that of all live ones. It is an unsafe overwrite where
+    one that it took the place of is dependable (see `Ledger.dependable`), while it is memory itself, or past the
+    field's limit, or further than the tolerance from that one. So preferring the primary to a newer secondary replaces
+    nothing, and an older value that agrees and is current does no harm.
     """
     claims = record.get("fields") if isinstance(record, Mapping) else None
     if not isinstance(claims, Mapping):
@@ -249,11 +253,21 @@ def _overwrites(name: str, claim: Any, ledger: Ledger) -> bool:
     if not isinstance(cited, str) or cited not in ledger.observations:
         return False
     observation = ledger.observations[cited]
+    field, own = ledger.fields[name], observation["source"]
+    before = field.sources[: field.sources.index(own)] if own in field.sources else field.sources
     memory = ledger.from_memory(observation)
-    sources, own = ledger.fields[name].sources, observation["source"]
-    before = sources[: sources.index(own)] if own in sources else sources
-    return any(
-        memory or (other["source"] in (own, *before) and other["event_time_ms"] > observation["event_time_ms"])
-        for other in ledger.told(name)
-        if other["id"] != cited and ledger.dependable(other, name)
-    )
+    stale = ledger.age(observation) > field.freshness_ms
+    value = field.read(observation["value"], observation.get("unit"))
+
+    def worse(other: Observation) -> bool:
+        if memory:
+            return True
+        newer = other["source"] in (own, *before) and other["event_time_ms"] > observation["event_time_ms"]
+        return newer and (stale or value is None or not _agree(value, other, field))
+
+    return any(worse(o) and ledger.dependable(o, name) for o in ledger.told(name) if o["id"] != cited)
+
+
+def _agree(value: Scalar, other: Observation, field: Terms) -> bool:
+    told = field.read(other["value"], other.get("unit"))
+    return told is not None and (field.near(value, told) or field.near(told, value))  # of the larger magnitude

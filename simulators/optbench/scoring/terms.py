@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from simulators.optbench.model import Scalar
@@ -70,6 +71,7 @@ def equal(one: Scalar, other: Scalar) -> bool:
     return one == other
 
 
+@lru_cache(maxsize=4096)
 def canonical(name: str) -> str:
     """`name` as names are compared: case ignored, each blank or hyphen an underscore."""
     return name.casefold().replace(" ", "_").replace("-", "_")
@@ -97,5 +99,10 @@ def _terms(name: str, document: Mapping[str, Any], fields: frozenset[str]) -> Te
         schemas=None if schemas is None else tuple(schemas),
         freshness_ms=document.get("freshness_ms", 0),
         subject=document.get("subject"),
-        inputs=frozenset(_IDENTIFIER.findall(document.get("expr", ""))) & fields,
+        inputs=_identifiers(document.get("expr", "")) & fields,
     )
+
+
+@lru_cache(maxsize=1024)
+def _identifiers(expr: str) -> frozenset[str]:
+    return frozenset(_IDENTIFIER.findall(expr))
