@@ -90,25 +90,30 @@ _ANSWERS: Final[Mapping[Task, str]] = {
 }
 
 
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+
+
+def _ordered(value: Any) -> Any:
+    """The same JSON value with the members of every object by name: equal values give equal bytes."""
+    if isinstance(value, Mapping):
+        return {key: _ordered(inner) for key, inner in sorted(value.items())}
+    return [_ordered(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True)
+    return _ENCODER.encode(_ordered(value))
 
 
-def _line(first: Sequence[tuple[str, Any]], rest: Mapping[str, Any]) -> str:
+def _line(first: Iterable[tuple[str, Any]], rest: Mapping[str, Any]) -> str:
     """One JSON object on one line: `first` in its order, then `rest` by name."""
-    pairs = [*first, *sorted(rest.items())]
-    return "{" + ", ".join(f"{_json(key)}: {_json(value)}" for key, value in pairs) + "}"
+    return _ENCODER.encode({**{key: _ordered(value) for key, value in first}, **_ordered(rest)})
 
 
 def _observation(observation: Mapping[str, Any], t_ms: int) -> str:
     first = [(key, observation.get(key)) for key in _LEADING]
     first += [(shown, t_ms - observation[key]) for key, shown in _TIMES.items()]
-    rest = {
-        key: list(value) if isinstance(value, tuple) else value
-        for key, value in observation.items()
-        if key not in _LEADING and key not in _TIMES
-    }
-    return _line(first, {key: value for key, value in rest.items() if key not in _DEFAULTS or value != _DEFAULTS[key]})
+    told = {key: value for key, value in observation.items() if key not in _LEADING and key not in _TIMES}
+    return _line(first, {key: value for key, value in told.items() if key not in _DEFAULTS or value != _DEFAULTS[key]})
 
 
 def _evidence(view: Mapping[str, Any], shown: _Shown, normalised: Mapping[str, Any] | None) -> Iterable[str]:
