@@ -112,7 +112,8 @@ def test_the_raw_ledger_can_be_read_back_whole_and_in_order(style: Style) -> Non
 
 
 @pytest.mark.parametrize(
-    "member", ["id", "value", "unit", "source", "event_time_ms", "version", "quality", "schema", "parents", "origin", "note"]
+    "member",
+    ["id", "value", "unit", "source", "event_time_ms", "version", "quality", "schema", "parents", "origin", "note"],
 )
 def test_every_member_of_an_observation_shows(member: str) -> None:
     view = copy.deepcopy(dict(case().view))

@@ -319,7 +319,8 @@ def test_a_dispute_about_what_does_not_exist_changes_nothing() -> None:
     backbone = proposer("synthetic-a", SUITE, 0)
     for c in SUITE[:60]:
         text = backbone.complete(asked(c)).text
-        critiques = [(d, "?") for d in ("plan:colour", "fields:colour", "action:PERHAPS", "nonsense", "plan:cqi", "fields:bandwidth")]
+        unknown = ("plan:colour", "fields:colour", "action:PERHAPS", "nonsense", "plan:cqi", "fields:bandwidth")
+        critiques = [(disputed, "?") for disputed in unknown]
         assert said(backbone, revise(c.view, text, critiques, 1)) == read_reply(text)
 
 
