@@ -30,13 +30,17 @@ def leaks(cases: Sequence[Case]) -> list[str]:
     """Where a mutation shows: `EPISODE: the view`, or `EPISODE: a prompt of METHOD`. Empty for a fair suite."""
     found: list[str] = []
     for case in cases:
-        view, prompts = orjson.dumps(case.view), _prompts(case)
+        view, prompts = _bytes(case), _prompts(case)
         for other in mutated(case):
-            if orjson.dumps(other.view) != view:
+            if _bytes(other) != view:
                 found.append(f"{case.episode_id}: the view")
             asked = _prompts(other)
             found += [f"{case.episode_id}: a prompt of {name}" for name in METHODS if asked[name] != prompts[name]]
     return found
+
+
+def _bytes(case: Case) -> bytes:
+    return orjson.dumps(case.view, option=orjson.OPT_SORT_KEYS)
 
 
 def _prompts(case: Case) -> dict[str, list[Prompt]]:
@@ -49,7 +53,7 @@ def _prompts(case: Case) -> dict[str, list[Prompt]]:
     return asked
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Listener:
     heard: list[Prompt]
     name: str = "listener"
