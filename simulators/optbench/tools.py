@@ -16,7 +16,6 @@ import orjson
 
 from simulators.optbench.base.lookup import Lookup, compute, look_up
 from simulators.optbench.base.rules import SLICES
-from simulators.optbench.model import Scalar
 from xapp.contract import Contract, Field, normalise
 from xapp.contract_loading import load_contract
 from xapp.expression import NoValue
@@ -24,8 +23,6 @@ from xapp.plan import convert, of_type, unit_fault
 
 Observed = Mapping[str, Any]
 """An observation as an episode document holds it."""
-Values = Mapping[str, Scalar]
-"""Field → value in the contract's unit."""
 
 _LOOKUP: Final = "tool:formula-lookup"
 _CALCULATOR: Final = "tool:calculator"
