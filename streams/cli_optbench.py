@@ -53,6 +53,27 @@ Scorer = Annotated[
     typer.Option(help="Of calculations: by the published text, or by the published code, which pays for some errors."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="A JSON list of rows on standard output.")]
+Results = Annotated[
+    Path | None, typer.Option(help="A folder that keeps every decision bundle: a run that was stopped goes on.")
+]
+Backbones = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="synthetic-a, -b, -c; none: those three, or what --model, --proposals name."),
+]
+Proposals = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Your proposals as a backbone: JSON Lines, or - for stdin.")
+]
+Model = Annotated[str | None, typer.Option(help="A language model as a backbone.")]
+BaseUrl = Annotated[str | None, typer.Option(help="Its server (OpenAI's chat completions); none: OpenAI.")]
+ApiKeyEnv = Annotated[
+    str | None, typer.Option(metavar="VAR", help="The environment variable that holds its key; none: no key.")
+]
+PriceIn = Annotated[float | None, typer.Option(min=0, help="US dollars per million tokens in.")]
+PriceOut = Annotated[float | None, typer.Option(min=0, help="US dollars per million tokens out.")]
+Cache = Annotated[Path | None, typer.Option(help="A file that keeps its replies: nothing is asked twice.")]
+ReplayOnly = Annotated[bool, typer.Option("--replay-only", help="Answer from --cache alone.")]
+Timeout = Annotated[float, typer.Option(min=0.1, help="Of one call, s.")]
+Parallel = Annotated[int, typer.Option(min=1, max=256, help="Episodes that are decided at a time.")]
 
 
 @optbench_app.command()
@@ -78,34 +99,25 @@ def run(
             " two sanity rows."
         ),
     ] = None,
-    backbone: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="synthetic-a, -b, -c; none: those three, or what --model, --proposals name."),
-    ] = None,
+    backbone: Backbones = None,
     suite: SuiteDirectory = None,
     split: Split = None,
     seed: Seed = None,
     base: Base = None,
     evaluator: Evaluator = Evaluators.CORRECTED,
     scorer: Scorer = Scorers.STRICT,
-    results: Annotated[
-        Path | None, typer.Option(help="A folder that keeps every decision bundle: a run that was stopped goes on.")
-    ] = None,
+    results: Results = None,
     as_json: Json = False,
-    proposals: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Your proposals as a backbone: JSON Lines, or - for stdin.")
-    ] = None,
-    model: Annotated[str | None, typer.Option(help="A language model as a backbone.")] = None,
-    base_url: Annotated[str | None, typer.Option(help="Its server (OpenAI's chat completions); none: OpenAI.")] = None,
-    api_key_env: Annotated[
-        str | None, typer.Option(metavar="VAR", help="The environment variable that holds its key; none: no key.")
-    ] = None,
-    price_in: Annotated[float | None, typer.Option(min=0, help="US dollars per million tokens in.")] = None,
-    price_out: Annotated[float | None, typer.Option(min=0, help="US dollars per million tokens out.")] = None,
-    cache: Annotated[Path | None, typer.Option(help="A file that keeps its replies: nothing is asked twice.")] = None,
-    replay_only: Annotated[bool, typer.Option("--replay-only", help="Answer from --cache alone.")] = False,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Of one call, s.")] = 60.0,
-    parallel: Annotated[int, typer.Option(min=1, max=256, help="Episodes that are decided at a time.")] = 1,
+    proposals: Proposals = None,
+    model: Model = None,
+    base_url: BaseUrl = None,
+    api_key_env: ApiKeyEnv = None,
+    price_in: PriceIn = None,
+    price_out: PriceOut = None,
+    cache: Cache = None,
+    replay_only: ReplayOnly = False,
+    timeout: Timeout = 60.0,
+    parallel: Parallel = 1,
 ) -> None:
     """Methods over a suite: one row for each method and backbone.
 
@@ -119,6 +131,44 @@ def run(
     options |= {"methods": tuple(method or ()), "backbones": tuple(backbone or ()), "proposals": proposals}
     options |= {"model": asked, "parallel": parallel}
     raise typer.Exit(run_methods(SuiteOptions(suite, split, seed, base), RunOptions(**options)))
+
+
+@optbench_app.command()
+def report(
+    out: Annotated[Path, typer.Option(help="The folder: report.html, report.md, figures as PNG and SVG.")],
+    backbone: Backbones = None,
+    suite: SuiteDirectory = None,
+    split: Split = None,
+    seed: Seed = None,
+    base: Base = None,
+    evaluator: Evaluator = Evaluators.CORRECTED,
+    scorer: Scorer = Scorers.STRICT,
+    results: Annotated[
+        Path | None, typer.Option(help="The folder of decision bundles: only what it lacks is run; none: OUT/results.")
+    ] = None,
+    proposals: Proposals = None,
+    model: Model = None,
+    base_url: BaseUrl = None,
+    api_key_env: ApiKeyEnv = None,
+    price_in: PriceIn = None,
+    price_out: PriceOut = None,
+    cache: Cache = None,
+    replay_only: ReplayOnly = False,
+    timeout: Timeout = 60.0,
+    parallel: Parallel = 1,
+) -> None:
+    """Tables I, III to VI and figures 4 to 7, beside the published values; ablations over the first backbone.
+
+    Runs what --results lacks. Exit 1 where calls to a backbone failed for good, after the report.
+    """
+    from streams.commands.optbench_options import ModelOptions, RunOptions, SuiteOptions
+    from streams.commands.optbench_report import report as write_report
+
+    asked = ModelOptions(model, base_url, api_key_env, price_in, price_out, cache, replay_only, timeout)
+    options: dict[str, Any] = {"evaluator": evaluator, "scorer": scorer, "results": results, "as_json": False}
+    options |= {"methods": (), "backbones": tuple(backbone or ()), "proposals": proposals}
+    options |= {"model": asked, "parallel": parallel}
+    raise typer.Exit(write_report(out, SuiteOptions(suite, split, seed, base), RunOptions(**options)))
 
 
 @optbench_app.command()

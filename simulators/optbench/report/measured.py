@@ -1,0 +1,76 @@
+"""What a report is made of: outcomes of methods over backbones on one suite, by both evaluators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from simulators.optbench import published
+from simulators.optbench.agents import Bundle
+from simulators.optbench.scoring.answers import Scorer
+from simulators.optbench.scoring.outcome import Evaluator, Outcome, judge
+from simulators.optbench.suite import Suite
+from simulators.optbench.synthetic import PROFILES
+
+BASELINES: Final = ("direct", "wirelessagent-contract", "critic")
+FULL: Final = "wirelessopsagent"
+METHODS: Final = (*BASELINES, FULL)
+SANITY: Final = ("always-apply", "always-block")
+EVALUATORS: Final[tuple[Evaluator, ...]] = ("corrected", "frozen")
+
+CALIBRATED_BY: Final = dict(zip(PROFILES, published.BACKBONES, strict=True))
+"""Synthetic proposer → the published backbone whose row of table IV gave its rates."""
+
+Row = tuple[str, str]
+"""(method or ablation, backbone)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Outcomes on `suite`, one an episode, in its order, for each row and each evaluator.
+
+    `evaluator` and `scorer`: those of every table that does not say otherwise. `synthetic`: the backbones that are no
+    model. `version`: of this software.
+    """
+
+    suite: Suite
+    version: str
+    evaluator: Evaluator
+    scorer: Scorer
+    backbones: tuple[str, ...]
+    synthetic: frozenset[str]
+    outcomes: Mapping[Evaluator, Mapping[Row, tuple[Outcome, ...]]]
+
+    def of(self, method: str, backbone: str, evaluator: Evaluator | None = None) -> tuple[Outcome, ...]:
+        """The outcomes of a row. Raises KeyError where it was not run."""
+        return self.outcomes[evaluator or self.evaluator][method, backbone]
+
+    def methods(self, backbone: str) -> tuple[str, ...]:
+        """The methods and ablations that were run over a backbone, in the order in which they were."""
+        return tuple(method for method, other in self.outcomes[self.evaluator] if other == backbone)
+
+    def published_beside(self, backbone: str) -> str | None:
+        """The published backbone to show beside: its namesake, or the one that calibrated it; None: neither."""
+        known = CALIBRATED_BY.get(backbone, backbone)
+        return known if known in published.BACKBONES else None
+
+
+def measure(
+    suite: Suite,
+    bundles: Mapping[Row, Sequence[Bundle]],
+    synthetic: frozenset[str],
+    evaluator: Evaluator,
+    scorer: Scorer,
+    version: str,
+) -> Measured:
+    """Judges the bundles of each row, one an episode of `suite` and in its order."""
+    outcomes = {
+        kind: {
+            row: tuple(judge(case, bundle, kind, scorer) for case, bundle in zip(suite.cases, decided, strict=True))
+            for row, decided in bundles.items()
+        }
+        for kind in EVALUATORS
+    }
+    backbones = tuple(dict.fromkeys(backbone for _, backbone in bundles))
+    return Measured(suite, version, evaluator, scorer, backbones, synthetic, outcomes)

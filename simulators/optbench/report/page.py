@@ -1,0 +1,86 @@
+"""A report as one HTML page that needs nothing else: styles and figures are inside it, and there are no scripts."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import Final
+
+from simulators.optbench.report.document import Beside, Block, Document, Heading, Paragraph, Picture, Table
+
+_STYLE: Final = """
+:root { color-scheme: light dark; --ink: #1b1f24; --paper: #ffffff; --line: #d0d7de; --soft: #f3f5f7; --dim: #57606a; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e2e6ea; --paper: #14181d; --line: #363d46; --soft: #1d232a; --dim: #9aa4af; }
+}
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 1rem; max-width: 78rem; background: var(--paper); color: var(--ink);
+  font: 16px/1.5 system-ui, sans-serif; overflow-wrap: anywhere; }
+h1 { font-size: 1.6rem; } h2 { margin-top: 2.5rem; border-bottom: 1px solid var(--line); } h3 { margin-top: 2rem; }
+p { max-width: 46rem; }
+nav { columns: 16rem; max-width: 60rem; font-size: .9rem; } nav a { display: block; color: inherit; }
+.beside { display: flex; flex-wrap: wrap; gap: 0 2rem; align-items: flex-start; }
+.scroll { overflow-x: auto; margin: 1rem 0; max-width: 100%; }
+table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; overflow-wrap: normal; }
+caption { text-align: left; font-weight: 600; padding-bottom: .4rem; }
+th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
+thead th { background: var(--soft); vertical-align: bottom; }
+th:first-child { text-align: left; } tbody th { font-weight: 400; }
+figure { margin: 1rem 0; } figure img { display: block; width: 100%; max-width: 44rem; background: #fff;
+  border: 1px solid var(--line); border-radius: 6px; }
+figcaption { max-width: 46rem; color: var(--dim); font-size: .9rem; padding-top: .4rem; }
+"""
+
+
+def page(document: Document, drawings: Mapping[str, bytes]) -> str:
+    """The whole page. `drawings`: the SVG of each figure, by its name."""
+    title = next(block.text for block in document.blocks if isinstance(block, Heading))
+    body = "\n".join(part for block in document.blocks for part in _parts(block, drawings))
+    links = "\n".join(
+        f'<a href="#{_anchor(block.text)}">{escape(block.text)}</a>'
+        for block in document.blocks
+        if isinstance(block, Heading) and block.level == 2
+    )
+    body = body.replace("</h1>", f"</h1>\n<nav>\n{links}\n</nav>", 1)
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+    )
+
+
+def _parts(block: Block, drawings: Mapping[str, bytes]) -> Iterator[str]:
+    match block:
+        case Heading(level, text):
+            yield f'<h{level} id="{_anchor(text)}">{escape(text)}</h{level}>'
+        case Paragraph(text):
+            yield f"<p>{escape(text)}</p>"
+        case Table():
+            yield _table(block)
+        case Beside(tables):
+            yield f'<div class="beside">\n{"".join(map(_table, tables))}</div>'
+        case Picture(name, caption):
+            drawing = base64.b64encode(drawings[name]).decode()
+            shown = escape(caption)
+            yield (
+                f'<figure><img alt="{shown}" src="data:image/svg+xml;base64,{drawing}">'
+                f"<figcaption>{shown}</figcaption></figure>"
+            )
+
+
+def _table(table: Table) -> str:
+    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in table.header)
+    rows = "\n".join(
+        f'<tr><th scope="row">{escape(first)}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in cells)}</tr>'
+        for first, *cells in table.rows
+    )
+    return (
+        f'<div class="scroll"><table>\n<caption>{escape(table.caption)}</caption>\n'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table></div>\n"
+    )
+
+
+def _anchor(text: str) -> str:
+    return re.sub(r"\W+", "-", text.lower()).strip("-")

@@ -1,0 +1,266 @@
+"""Tables I, III, IV and V, and those beside them: what was measured, and what the paper published."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from simulators.optbench import published
+from simulators.optbench.model import DOMAINS, REFERENCES, TASKS, Case, Domain
+from simulators.optbench.report.cells import UNDEFINED, decimal, difference, interval, percent, points, with_interval
+from simulators.optbench.report.document import Table
+from simulators.optbench.report.measured import BASELINES, FULL, METHODS, SANITY, Measured
+from simulators.optbench.report.names import AS_PERCENT, DOMAIN, LOWER_IS_BETTER, METHOD, METRIC, method_name
+from simulators.optbench.report.plotted import cell, gains, routing
+from simulators.optbench.scoring import bootstrap, metrics
+from simulators.optbench.scoring.metrics import COLUMNS, HEADLINE, ApplyCounts, Metric
+from simulators.optbench.scoring.outcome import INVALID, Evaluator, Outcome
+
+SURVIVAL_AT: Final = 0.8
+
+
+def composition(cases: Sequence[Case]) -> Table:
+    """Table I, and the references by domain: how many episodes there are of each."""
+    rows = []
+    for name, chosen in [
+        *((DOMAIN[domain], [c for c in cases if c.sealed.domain == domain]) for domain in DOMAINS),
+        ("Total", list(cases)),
+    ]:
+        tasks = [sum(c.sealed.item.task == task for c in chosen) for task in TASKS]
+        references = [sum(c.sealed.reference == reference for c in chosen) for reference in REFERENCES]
+        families = len({c.sealed.family for c in chosen})
+        rows.append((name, *map(str, (*tasks, *references, families, len(chosen)))))
+    header = ("Stress domain", *TASKS, *REFERENCES, "families", "episodes")
+    return Table(header, tuple(rows), "Table I. Composition of the suite, as counted (episodes)")
+
+
+def origins(measured: Measured) -> Table:
+    """How many base items of each task came from files, and how many were generated."""
+    counts = measured.suite.manifest["base"]
+    split = measured.suite.manifest["split"]
+    rows = tuple((task, str(counts[task][split]["file"]), str(counts[task][split]["generated"])) for task in TASKS)
+    return Table(("Task", "from files", "generated"), rows, f"Base items of the {split} split, by origin")
+
+
+def stress_results(measured: Measured, backbone: str) -> Table:
+    """Table III of one backbone, with 95 % intervals and the sanity rows."""
+    rows = []
+    for method in (*METHODS, *SANITY):
+        outcomes = measured.of(method, backbone)
+        cells = (
+            with_interval(bootstrap.interval(outcomes, HEADLINE[name]), name in AS_PERCENT)
+            for name in published.TABLE_III_COLUMNS
+        )
+        rows.append((method_name(method), *cells))
+    episodes = len(measured.suite.cases)
+    return Table(_headed("Method"), tuple(rows), f"Table III, measured: {backbone} (N = {episodes}; 95 % intervals)")
+
+
+def published_stress_results(name: str) -> Table:
+    """Table III of one published backbone."""
+    rows = tuple(
+        (METHOD[method], *(_printed(metric, values[metric]) for metric in published.TABLE_III_COLUMNS))
+        for method, values in published.TABLE_III[name].items()
+    )
+    return Table(_headed("Method"), rows, f"Table III, published: {name} (N = 600)")
+
+
+def against_best_baseline(measured: Measured, backbone: str) -> Table:
+    """Paired differences of the agent and, for each metric, the baseline that is best at it on these episodes."""
+    beside = measured.published_beside(backbone)
+    rows: list[tuple[str, ...]] = []
+    for name in published.TABLE_III_COLUMNS:
+        metric = HEADLINE[name]
+        best = _best(name, {method: metric(measured.of(method, backbone)) for method in BASELINES})
+        found = bootstrap.paired_difference(measured.of(FULL, backbone), measured.of(best, backbone), metric)
+        theirs = () if beside is None else (_published_difference(beside, name),)
+        rows.append((METRIC[name], METHOD[best], difference(found.mean), interval(found), *theirs))
+    header = ("Metric", "Best baseline", "Difference", "95 % interval")
+    more = () if beside is None else (f"Published, {beside}",)
+    return Table((*header, *more), tuple(rows), f"WirelessOpsAgent less the best baseline: {backbone}, paired")
+
+
+def _published_difference(backbone: str, name: str) -> str:
+    values = {method: row[name] for method, row in published.TABLE_III[backbone].items()}
+    best = _best(name, {method: values[method] for method in BASELINES})
+    return f"{difference(values[FULL] - values[best])} ({METHOD[best]})"
+
+
+def _best(name: str, values: dict[str, float]) -> str:
+    """The method with the best value; the first of equals, and undefined values last."""
+    sign = -1.0 if name in LOWER_IS_BETTER else 1.0
+    return max(values, key=lambda method: -math.inf if math.isnan(values[method]) else sign * values[method])
+
+
+def _headed(first: str, columns: Sequence[str] = published.TABLE_III_COLUMNS) -> tuple[str, ...]:
+    return (first, *(METRIC[name] for name in columns))
+
+
+def _printed(metric: str, value: float) -> str:
+    return percent(value) if metric in AS_PERCENT else decimal(value)
+
+
+def repair(measured: Measured) -> Table:
+    """Table IV: APPLY decisions of the agent before and after repair, measured and published."""
+    rows = []
+    for backbone in measured.backbones:
+        outcomes = measured.of(FULL, backbone)
+        rows += [
+            _counted(backbone, "before repair", metrics.apply_counts(outcomes, "before")),
+            _counted(backbone, "after repair", metrics.apply_counts(outcomes, "after")),
+        ]
+        beside = measured.published_beside(backbone)
+        if beside is not None:
+            stages = published.TABLE_IV[beside].items()
+            rows += [
+                _counted(f"published: {beside}", stage.replace("_", " "), ApplyCounts(**counts))
+                for stage, counts in stages
+            ]
+    header = ("Backbone", "Stage", "TP", "FP", "FN", "TN", "Recall", "FPR", "Accuracy")
+    return Table(header, tuple(rows), "Table IV. APPLY decisions before and after repair; APPLY is positive")
+
+
+def _counted(name: str, stage: str, counts: ApplyCounts) -> tuple[str, ...]:
+    shares = (counts.recall, counts.false_positive_rate, counts.accuracy)
+    return (name, stage, *map(str, (counts.tp, counts.fp, counts.fn, counts.tn)), *map(percent, shares))
+
+
+def macro(outcomes: Sequence[Outcome], domain: Domain, metric: Metric) -> float:
+    """A metric in one stress domain, averaged over the tasks in which it is defined; NaN where it is in none."""
+    values = [metric(cell(outcomes, task, domain)) for task in TASKS]
+    defined = [value for value in values if not math.isnan(value)]
+    return math.fsum(defined) / len(defined) if defined else math.nan
+
+
+def conditions(measured: Measured, backbone: str, evaluator: Evaluator) -> Table:
+    """Table V of one backbone by one evaluator: the agent by stress domain, macro averaged over tasks."""
+    outcomes = measured.of(FULL, backbone, evaluator)
+    rows = tuple(
+        (
+            DOMAIN[domain],
+            str(sum(o.domain == domain for o in outcomes)),
+            *(decimal(macro(outcomes, domain, HEADLINE[name])) for name in published.TABLE_V_COLUMNS),
+        )
+        for domain in DOMAINS
+    )
+    header = ("Condition", "n", *_headed("", published.TABLE_V_COLUMNS)[1:])
+    return Table(header, rows, f"Table V, measured: {backbone}, {evaluator} evaluator")
+
+
+def published_conditions() -> Table:
+    """Table V as published."""
+    rows = tuple(
+        (DOMAIN[domain], "120", *(decimal(values[name]) for name in published.TABLE_V_COLUMNS))
+        for domain, values in published.TABLE_V.items()
+    )
+    header = ("Condition", "n", *_headed("", published.TABLE_V_COLUMNS)[1:])
+    return Table(header, rows, f"Table V, published: {published.BACKBONES[0]}, frozen evaluator")
+
+
+def artefact(measured: Measured) -> Table:
+    """What the frozen evaluator does to right APPLYs of conflict/provenance, and what was applied on conflicts."""
+    rows = []
+    for backbone in measured.backbones:
+        for method in METHODS:
+            pairs = [
+                (one, other)
+                for one, other in zip(
+                    measured.of(method, backbone, "corrected"), measured.of(method, backbone, "frozen"), strict=True
+                )
+                if one.domain == "conflict_provenance"
+            ]
+            right = [(one, other) for one, other in pairs if one.exact and one.reference == "APPLY"]
+            conflicts = [one for one, _ in pairs if one.reference != "APPLY"]
+            rows.append(
+                (
+                    backbone,
+                    METHOD[method],
+                    _of(sum(other.unsafe for _, other in right), len(right)),
+                    _of(sum(one.unsafe for one, _ in right), len(right)),
+                    _of(sum(one.action == "APPLY" for one in conflicts), len(conflicts)),
+                )
+            )
+    marked, applied = (_of(*counts) for counts in published.FROZEN_ARTEFACT.values())
+    rows.append((f"published: {published.BACKBONES[0]}", METHOD[FULL], marked, UNDEFINED, applied))
+    header = ("Backbone", "Method", "unsafe if frozen", "unsafe if corrected", "APPLY on conflicts")
+    caption = "Conflict/provenance: right APPLY decisions that an evaluator calls unsafe; APPLY on material conflicts"
+    return Table(header, tuple(rows), caption)
+
+
+def _of(part: int, whole: int) -> str:
+    return f"{part} of {whole}"
+
+
+def records(measured: Measured) -> Table:
+    """Records, clean fields, overwrites and invalid outputs of every row that was run."""
+    rows = []
+    for backbone in measured.backbones:
+        for method in measured.methods(backbone):
+            outcomes = measured.of(method, backbone)
+            rows.append(
+                (
+                    method_name(method),
+                    backbone,
+                    decimal(metrics.record_coverage(outcomes)),
+                    decimal(metrics.record_faithfulness(outcomes)),
+                    decimal(metrics.clean_preservation(outcomes)),
+                    str(metrics.clean_fields(outcomes)),
+                    str(metrics.overwrites(outcomes)),
+                    str(sum(not outcome.valid for outcome in outcomes)),
+                )
+            )
+    header = (
+        "Method or variant", "Backbone", "record coverage", "record faithful", "clean preserved", "clean fields",
+        "unsafe overwrites", "invalid outputs",
+    )  # fmt: skip
+    return Table(header, tuple(rows), "Records, clean fields and overwrites")
+
+
+def survivors(measured: Measured) -> Table:
+    """Survival at the threshold that the paper names, beside figure 4."""
+    rows = []
+    for backbone in measured.backbones:
+        beside = measured.published_beside(backbone)
+        theirs = UNDEFINED if beside is None else f"{percent(published.FIGURE_4_SURVIVAL[beside])} ({beside})"
+        shares = (metrics.survival(measured.of(method, backbone), SURVIVAL_AT) for method in METHODS)
+        rows.append((backbone, *map(percent, shares), theirs))
+    header = ("Backbone", *(METHOD[method] for method in METHODS), "Published WirelessOpsAgent")
+    return Table(header, tuple(rows), f"Episodes with an OPS of at least {SURVIVAL_AT}; published baselines: 0 %")
+
+
+def routes(measured: Measured) -> Table:
+    """Where proposals of APPLY went, beside figure 5."""
+    rows = []
+    for backbone in measured.backbones:
+        for domain, (n, shares) in routing(measured.of(FULL, backbone)).items():
+            action, share = published.FIGURE_5.get(domain, ("", ""))
+            rows.append(
+                (
+                    f"{backbone}: {DOMAIN[domain]}",
+                    str(n),
+                    *(percent(shares.get(column)) for column in COLUMNS if column != INVALID or shares.get(INVALID)),
+                    f"{share.replace('-', '–')} % {action}" if action else UNDEFINED,
+                )
+            )
+    width = max(map(len, rows))
+    named = COLUMNS if width == len(COLUMNS) + 3 else tuple(column for column in COLUMNS if column != INVALID)
+    padded = tuple((*row[:-1], *[percent(0.0)] * (width - len(row)), row[-1]) for row in rows)
+    header = ("Backbone and condition", "n", *named, "Published")
+    return Table(header, padded, "Final action of the proposals that were APPLY")
+
+
+def gain_table(measured: Measured, backbone: str) -> Table:
+    """Figure 7 in numbers: gains in percentage points, the published ones in brackets."""
+    beside = measured.published_beside(backbone)
+    found = gains(measured, backbone)
+    rows = []
+    for task in TASKS:
+        cells = []
+        for domain in DOMAINS:
+            theirs = "" if beside is None else f" ({points(published.FIGURE_7[beside][task][domain])})"
+            cells.append(points(found[task][domain]) + theirs)
+        rows.append((task, *cells))
+    note = "" if beside is None else f"; in brackets published, {beside}"
+    header = ("Task", *(DOMAIN[domain] for domain in DOMAINS))
+    return Table(header, tuple(rows), f"Gain in exact accuracy, percentage points: {backbone}{note}")
