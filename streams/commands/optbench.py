@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
     from simulators.optbench.suite import Suite
 
 OK, FAILED, REFUSED, INTERRUPTED = 0, 1, 2, 130
-SHOWN: Final = 20
-"""Reasons for leaving items out that are told; all are counted."""
+_KIND: Final = re.compile(":| of ")
+"""What of a reason differs from row to row comes after one of these."""
 
 
 def build(out: Path, options: SuiteOptions) -> int:
@@ -47,12 +48,13 @@ def build(out: Path, options: SuiteOptions) -> int:
     from simulators.optbench.suite import write
 
     with answering() as answer:
-        suite = suite_of(options)
         try:
+            out.mkdir(parents=True, exist_ok=True)
+            suite = suite_of(options)
             write(suite, out)
         except OSError as error:
             raise NotRun(f"{out}: {error.strerror or error}") from error
-        print("\n".join(_told_of(suite)))
+        print("\n".join(_told_of(suite, options.base)))
         print(f"{len(suite.cases)} episodes in {out}, {suite.digest}")
     return answer.code
 
@@ -113,16 +115,33 @@ def score(file: str, options: SuiteOptions, evaluator: str, scorer: str, as_json
     return answer.code
 
 
-def _told_of(suite: Suite) -> Iterator[str]:
+def _told_of(suite: Suite, base: Path | None) -> Iterator[str]:
+    """What a suite was made from, a line each."""
+    from simulators.optbench.base.files import read_files
+    from simulators.optbench.base.formulas import FORMULAS
+    from simulators.optbench.base.lookup import coverage
+
     manifest = suite.manifest
     yield f"split {manifest['split']}, seed {manifest['seed']}, generator {manifest['generator']}"
-    for task, counts in manifest["base"].items():
-        yield f"{task}: " + ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())
-    reasons = Counter((task, reason) for task, _, reason in suite.excluded)
-    for (task, reason), count in reasons.most_common(SHOWN):
-        yield f"{task}: {count} excluded: {reason}"
-    if len(reasons) > SHOWN:
-        yield f"and {sum(reasons.values()) - sum(n for _, n in reasons.most_common(SHOWN))} for other reasons"
+    for task, of_split in manifest["base"].items():
+        counts = (f"{split} {n['file']} from files, {n['generated']} generated" for split, n in of_split.items())
+        yield f"{task}: {'; '.join(counts)}"
+    if base is None:
+        return
+    kinds = Counter((one.task, _KIND.split(one.reason)[0]) for one in read_files(base).excluded)
+    for (task, kind), count in sorted(kinds.items()):
+        yield f"{task}: {count} rows excluded: {kind}"
+    questions = _questions(base)
+    yield f"WCHW: {len(FORMULAS)} formula tools answer {coverage(questions)} of {len(questions)} different questions"
+
+
+def _questions(base: Path) -> set[str]:
+    """The questions of WCHW files; rows that cannot be read are among the excluded already."""
+    found = set()
+    for line in (line for path in base.glob("wchw_*.jsonl") for line in path.read_bytes().splitlines()):
+        with suppress(orjson.JSONDecodeError, TypeError, LookupError, AttributeError):
+            found.add(" ".join(orjson.loads(line)["question"].split()))
+    return found
 
 
 def bundles_of(
