@@ -606,3 +606,23 @@ def test_a_bad_sample_inside_the_window_is_a_gap_and_not_skipped() -> None:
     episode = handover({350: 3, 250: 4, 100: 3})
     episode["observations"][2]["value"] = None
     assert codes(decide(episode), blocking=True) == ["gap"]
+
+
+def test_a_repair_is_not_refused_for_what_another_root_gets_wrong() -> None:
+    """The mode is missing and the bandwidth slipped: the rate is too high either way, until both are mended."""
+    episode = clean()
+    fields = episode["contract"]["fields"]
+    fields["mode"] = {"kind": "planned", "type": "string", "expr": 'if(cqi > 0, "wide", "narrow")', "repairable": True}
+    fields["bandwidth"] = {
+        "kind": "planned", "unit": "MHz", "min": 0, "max": 100_000, "repairable": True,
+        "expr": 'if(mode == "wide", min(max(round(90/(users+1), 2), 6), 20), 1)',
+    }  # fmt: skip
+    fields["rate"]["max"] = 10_000
+    right = decide({**episode, "proposal": {**episode["proposal"], "plan": {}}})
+    assert right["action"] == "APPLY"
+    slipped = {"bandwidth": {"value": 12_870, "unit": "MHz"}}
+    for plan in (slipped, {**slipped, "mode": {"value": "narrow", "unit": "1"}}):
+        decision = decide({**episode, "proposal": {**episode["proposal"], "plan": plan}})
+        assert decision["action"] == "APPLY"
+        assert decision["released"] == right["released"]
+        assert {r["field"] for r in decision["repairs"]} == {"mode", "bandwidth"}

@@ -166,6 +166,8 @@ def _recompute(
         g = contract.fields[name]
         if g.kind != "derived" or g.expr is None or not all(n in now for n in g.expr.names):
             continue
+        if name in was and name in now and was[name] == now[name]:
+            continue  # not changed by this repair: what is wrong with it, another root may still mend
         if name not in now or check_domain(now[name], g):
             return f"recomputing would leave {name} without a valid value"
     complete = sum(1 for g in contract.fields.values() if g.kind == "planned" and g.name in was)

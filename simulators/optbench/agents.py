@@ -41,8 +41,15 @@ class Completion:
 class Backbone(Protocol):
     """Answers prompts. `synthetic` says that no model stands behind it."""
 
-    name: str
-    synthetic: bool
+    @property
+    def name(self) -> str:
+        """Its name in rows and results."""
+        ...
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether it is a noise model over known answers."""
+        ...
 
     def complete(self, prompt: Prompt) -> Completion:
         """The answer; never raises for a call that fails, but says so in `error`."""
@@ -91,7 +98,10 @@ class Bundle:
 class Agent(Protocol):
     """Decides one episode from its public view. Must not keep state between episodes."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """Its name in rows and results."""
+        ...
 
     def decide(self, view: Mapping[str, Any]) -> Bundle:
         """The bundle for `view` (see `Case.view`). What it raises is an invalid output of this episode."""

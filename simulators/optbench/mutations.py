@@ -53,7 +53,7 @@ def _prompts(case: Case) -> dict[str, list[Prompt]]:
     return asked
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Listener:
     heard: list[Prompt]
     name: str = "listener"

@@ -8,7 +8,7 @@ last proposal stands, whatever the critique still finds in it: this workflow per
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from simulators.optbench.agents import Backbone, Bundle, RawProposal
@@ -39,15 +39,14 @@ class Critic:
 
     def decide(self, view: Mapping[str, Any]) -> Bundle:
         """The proposal after its revisions. One that cannot be read ends them, and the proposal before it stands."""
-        reply = ask(self.backbone, propose(view, "critic"))
-        standing = reply
+        first = standing = reply = ask(self.backbone, propose(view, "critic"))
         for round_ in range(1, ROUNDS + 1):
             found = () if reply.proposal is None else tuple(criticise(reply.proposal, view))
             if not found:
                 break
             reply = ask(self.backbone, revise(view, standing.text, found, round_), reply)
             standing = reply if reply.proposal is not None else _counted(standing, reply)
-        return as_proposed(view, standing)
+        return replace(as_proposed(view, standing), proposed=first.proposal)
 
 
 def _counted(standing: Reply, last: Reply) -> Reply:
