@@ -26,10 +26,10 @@ def difference(value: float | None) -> str:
     return f"+{printed}" if not _undefined(value) and float(printed.replace("−", "-")) > 0.0 else printed
 
 
-def points(value: float | None) -> str:
-    """A difference of shares in whole percentage points, with its sign; `value` is in percentage points."""
-    printed = _printed(value, 0)
-    return UNDEFINED if _undefined(value) else printed if printed.startswith("−") else f"+{printed}"
+def points(value: float) -> str:
+    """A gain in percentage points, with its sign; a decimal where it is not whole."""
+    printed = _printed(value, 1).removesuffix(".0")
+    return printed if _undefined(value) or printed.startswith("−") else f"+{printed}"
 
 
 def with_interval(found: Interval, as_percent: bool = False) -> str:

@@ -32,6 +32,10 @@ class Table:
         if any(len(row) != len(self.header) for row in self.rows):
             raise ValueError(f"a row of {self.caption!r} is not as long as its header")
 
+    def numeric(self, column: int) -> bool:
+        """Whether a column holds numbers, and so is set to the right: a cell with letters at its start is none."""
+        return not any(row[column][:1].isalpha() for row in self.rows)
+
 
 @dataclass(frozen=True, slots=True)
 class Beside:

@@ -9,6 +9,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
 from simulators.optbench.model import DOMAINS, REFERENCES, TASKS
+from simulators.optbench.report.cells import UNDEFINED, points
 from simulators.optbench.report.measured import FULL, METHODS, Measured
 from simulators.optbench.report.names import METHOD, SHORT_DOMAIN
 from simulators.optbench.report.plotted import THRESHOLDS, gains, mean_confusion, routing, survival_curve
@@ -79,7 +80,7 @@ def routes(measured: Measured) -> Figure:
             panel.text(place, 102.0, f"n={found[domain].n}", ha="center", va="bottom", fontsize=8)
         panel.set(ylim=(0.0, 116.0), yticks=range(0, 101, 20), ylabel="Final action share (%)")
         panel.set_xticks(range(len(DOMAINS)), [SHORT_DOMAIN[domain] for domain in DOMAINS])
-    _legend(figure, panels[0], 4)
+    _legend(figure, panels[0], len(COLUMNS))
     return figure
 
 
@@ -111,7 +112,7 @@ def gain_maps(measured: Measured) -> Figure:
         found = gains(measured, backbone)
         shown = [[found[task][domain] for domain in DOMAINS] for task in TASKS]
         image = panel.imshow(shown, cmap=colours, vmin=0.0, vmax=100.0, aspect="auto")
-        _numbers(panel, shown, lambda gain: f"{gain:+.0f}", lambda gain: gain > 55.0)
+        _numbers(panel, shown, points, lambda gain: gain > 55.0)
         panel.set_xticks(range(len(DOMAINS)), [SHORT_DOMAIN[domain] for domain in DOMAINS])
         panel.set_yticks(range(len(TASKS)), TASKS)
     figure.colorbar(image, ax=panels, label="Gain (percentage points)", extend="min")
@@ -181,13 +182,13 @@ def _panels(measured: Measured, height: float, below: str) -> tuple[Figure, list
 
 def _legend(figure: Figure, panel: Axes, columns: int) -> None:
     handles, labels = panel.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=columns)
+    figure.legend(handles, labels, loc="outside upper center", ncols=columns, columnspacing=1.5)
 
 
 def _numbers(panel: Axes, values: Any, printed: Callable[[float], str], dark: Callable[[float], bool]) -> None:
     """Writes each value into its cell; white on the dark ones."""
     for y, line in enumerate(values):
         for x, value in enumerate(line):
-            text = "–" if math.isnan(value) else printed(value)
+            text = UNDEFINED if math.isnan(value) else printed(value)
             panel.text(x, y, text, ha="center", va="center", color="white" if dark(value) else "black")
     panel.spines[:].set_visible(False)

@@ -8,7 +8,8 @@ from typing import Final
 
 from simulators.optbench.report.document import Beside, Block, Document, Heading, Paragraph, Picture, Table
 
-_SPECIAL: Final = re.compile(r"[\\`*|<>]|\](?=\()|^(?=[#+-])|(?<!\w)_|_(?!\w)")
+_SPECIAL: Final = re.compile(r"[\\`*|<>&]|\](?=\()|(?<!\w)_|_(?!\w)")
+_LEADING: Final = re.compile(r"^(?=[#+-])")
 
 
 def markdown(document: Document) -> str:
@@ -21,7 +22,7 @@ def _parts(block: Block) -> Iterator[str]:
         case Heading(level, text):
             yield f"{'#' * level} {_plain(text)}"
         case Paragraph(text):
-            yield _plain(text)
+            yield _LEADING.sub(r"\\", _plain(text))
         case Table():
             yield from _table(block)
         case Beside(tables):
@@ -34,8 +35,8 @@ def _parts(block: Block) -> Iterator[str]:
 
 def _table(table: Table) -> Iterator[str]:
     yield f"**{_plain(table.caption)}**"
-    rule = (":--", *("--:" for _ in table.header[1:]))
-    lines = (tuple(map(_plain, table.header)), rule, *(tuple(map(_plain, row)) for row in table.rows))
+    rule = ("--:" if table.numeric(column) else ":--" for column in range(len(table.header)))
+    lines = (map(_plain, table.header), rule, *(map(_plain, row) for row in table.rows))
     yield "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Final
 
@@ -25,9 +25,10 @@ nav { columns: 16rem; max-width: 60rem; font-size: .9rem; } nav a { display: blo
 .scroll { overflow-x: auto; margin: 1rem 0; max-width: 100%; }
 table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; overflow-wrap: normal; }
 caption { text-align: left; font-weight: 600; padding-bottom: .4rem; }
-th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
+th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--line); text-align: left; white-space: nowrap; }
+.number { text-align: right; }
 thead th { background: var(--soft); vertical-align: bottom; }
-th:first-child { text-align: left; } tbody th { font-weight: 400; }
+tbody th { font-weight: 400; }
 figure { margin: 1rem 0; } figure img { display: block; width: 100%; max-width: 44rem; background: #fff;
   border: 1px solid var(--line); border-radius: 6px; }
 figcaption { max-width: 46rem; color: var(--dim); font-size: .9rem; padding-top: .4rem; }
@@ -71,15 +72,21 @@ def _parts(block: Block, drawings: Mapping[str, bytes]) -> Iterator[str]:
 
 
 def _table(table: Table) -> str:
-    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in table.header)
-    rows = "\n".join(
-        f'<tr><th scope="row">{escape(first)}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in cells)}</tr>'
-        for first, *cells in table.rows
+    classes = [' class="number"' if table.numeric(column) else "" for column in range(len(table.header))]
+    head = "".join(
+        f'<th scope="col"{kind}>{escape(cell)}</th>' for kind, cell in zip(classes, table.header, strict=True)
     )
+    rows = "\n".join(f"<tr>{_row(row, classes)}</tr>" for row in table.rows)
     return (
         f'<div class="scroll"><table>\n<caption>{escape(table.caption)}</caption>\n'
         f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table></div>\n"
     )
+
+
+def _row(row: Sequence[str], classes: Sequence[str]) -> str:
+    first, *cells = (escape(cell) for cell in row)
+    others = (f"<td{kind}>{cell}</td>" for kind, cell in zip(classes[1:], cells, strict=True))
+    return f'<th scope="row">{first}</th>{"".join(others)}'
 
 
 def _anchor(text: str) -> str:

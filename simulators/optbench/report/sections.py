@@ -8,7 +8,7 @@ from simulators.optbench import published
 from simulators.optbench.ablations import ABLATIONS
 from simulators.optbench.report import tables, variants
 from simulators.optbench.report.document import Beside, Block, Document, Heading, Paragraph, Picture
-from simulators.optbench.report.measured import CALIBRATED_BY, Measured
+from simulators.optbench.report.measured import CALIBRATED_BY, FULL, Measured
 from simulators.optbench.scoring.bootstrap import DRAWS
 
 _EVALUATOR = {
@@ -115,14 +115,22 @@ def _conditions(measured: Measured) -> Iterator[Block]:
     yield Paragraph(
         "Macro averaged over the three tasks. The frozen evaluator takes a disagreement within tolerance for a "
         "conflict, and so calls right decisions in conflict/provenance unsafe; the paper retains its score for "
-        "reproducibility and excludes that slice from its claims. Here both are shown, and what differs is counted."
+        "reproducibility and excludes that slice from its claims. Here both are shown. Of the right APPLY decisions of "
+        f"WirelessOpsAgent there, the frozen evaluator calls unsafe {', '.join(_marked(measured))}; "
+        f"{tables.of(*published.FROZEN_ARTEFACT['correct_applies_marked_unsafe'])} as published."
     )
     for backbone in measured.backbones:
         shown = [tables.conditions(measured, backbone, kind) for kind in ("corrected", "frozen")]
         if measured.published_beside(backbone) == published.BACKBONES[0]:
             shown.append(tables.published_conditions())
         yield Beside(tuple(shown))
-    yield tables.artefact(measured)
+    yield tables.artefacts(measured)
+
+
+def _marked(measured: Measured) -> Iterator[str]:
+    for backbone in measured.backbones:
+        found = tables.artefact(measured, FULL, backbone)
+        yield f"{tables.of(found.frozen, found.right)} with {backbone} (the corrected one {found.corrected})"
 
 
 def _gains(measured: Measured) -> Iterator[Block]:
@@ -142,9 +150,9 @@ def _variants(measured: Measured) -> Iterator[Block]:
         if any(variant in ABLATIONS for variant in measured.methods(backbone)):
             yield Beside((variants.matched(measured, backbone), variants.published_matched()))
             yield Paragraph(
-                "As expected: for ↑ and ↓ the whole interval of the change lies on that side of 0; = moves by no more "
+                "As expected: what rises or falls does so by its whole interval; what stays moves by no more "
                 f"than {variants.STAYS_WITHIN}; not better is 0 or worse. The paper names no-memory without measuring "
-                "it."
+                "it, and its own changes come without intervals."
             )
             yield variants.directions(measured, backbone)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final
+from typing import NamedTuple
 
 from simulators.optbench import published
 from simulators.optbench.model import DOMAINS, REFERENCES, TASKS, Case, Domain
@@ -13,11 +13,10 @@ from simulators.optbench.report.document import Table
 from simulators.optbench.report.measured import BASELINES, FULL, METHODS, SANITY, Measured
 from simulators.optbench.report.names import AS_PERCENT, DOMAIN, LOWER_IS_BETTER, METHOD, METRIC, method_name
 from simulators.optbench.report.plotted import cell, gains, routing
+from simulators.optbench.rows import SURVIVAL_AT
 from simulators.optbench.scoring import bootstrap, metrics
 from simulators.optbench.scoring.metrics import COLUMNS, HEADLINE, ApplyCounts, Metric
 from simulators.optbench.scoring.outcome import INVALID, Evaluator, Outcome
-
-SURVIVAL_AT: Final = 0.8
 
 
 def composition(cases: Sequence[Case]) -> Table:
@@ -158,37 +157,58 @@ def published_conditions() -> Table:
     return Table(header, rows, f"Table V, published: {published.BACKBONES[0]}, frozen evaluator")
 
 
-def artefact(measured: Measured) -> Table:
-    """What the frozen evaluator does to right APPLYs of conflict/provenance, and what was applied on conflicts."""
+class Artefact(NamedTuple):
+    """Conflict/provenance, by one method: of `right` APPLY decisions, how many each evaluator calls unsafe.
+
+    `applied`: how many of the `conflicts`, which are material, were answered with APPLY.
+    """
+
+    right: int
+    frozen: int
+    corrected: int
+    conflicts: int
+    applied: int
+
+
+def artefact(measured: Measured, method: str, backbone: str) -> Artefact:
+    """What the frozen evaluator does to right decisions (section V-D), counted."""
+    by_evaluator = (measured.of(method, backbone, kind) for kind in ("corrected", "frozen"))
+    pairs = [pair for pair in zip(*by_evaluator, strict=True) if pair[0].domain == "conflict_provenance"]
+    right = [pair for pair in pairs if pair[0].exact and pair[0].reference == "APPLY"]
+    conflicts = [corrected for corrected, _ in pairs if corrected.reference != "APPLY"]
+    return Artefact(
+        right=len(right),
+        frozen=sum(frozen.unsafe for _, frozen in right),
+        corrected=sum(corrected.unsafe for corrected, _ in right),
+        conflicts=len(conflicts),
+        applied=sum(outcome.action == "APPLY" for outcome in conflicts),
+    )
+
+
+def artefacts(measured: Measured) -> Table:
+    """What both evaluators call unsafe in conflict/provenance, of each method over each backbone."""
     rows = []
     for backbone in measured.backbones:
         for method in METHODS:
-            pairs = [
-                (one, other)
-                for one, other in zip(
-                    measured.of(method, backbone, "corrected"), measured.of(method, backbone, "frozen"), strict=True
-                )
-                if one.domain == "conflict_provenance"
-            ]
-            right = [(one, other) for one, other in pairs if one.exact and one.reference == "APPLY"]
-            conflicts = [one for one, _ in pairs if one.reference != "APPLY"]
+            found = artefact(measured, method, backbone)
             rows.append(
                 (
                     backbone,
                     METHOD[method],
-                    _of(sum(other.unsafe for _, other in right), len(right)),
-                    _of(sum(one.unsafe for one, _ in right), len(right)),
-                    _of(sum(one.action == "APPLY" for one in conflicts), len(conflicts)),
+                    of(found.frozen, found.right),
+                    of(found.corrected, found.right),
+                    of(found.applied, found.conflicts),
                 )
             )
-    marked, applied = (_of(*counts) for counts in published.FROZEN_ARTEFACT.values())
+    marked, applied = (of(*counts) for counts in published.FROZEN_ARTEFACT.values())
     rows.append((f"published: {published.BACKBONES[0]}", METHOD[FULL], marked, UNDEFINED, applied))
     header = ("Backbone", "Method", "unsafe if frozen", "unsafe if corrected", "APPLY on conflicts")
     caption = "Conflict/provenance: right APPLY decisions that an evaluator calls unsafe; APPLY on material conflicts"
     return Table(header, tuple(rows), caption)
 
 
-def _of(part: int, whole: int) -> str:
+def of(part: int, whole: int) -> str:
+    """A count of a count."""
     return f"{part} of {whole}"
 
 
@@ -231,23 +251,19 @@ def survivors(measured: Measured) -> Table:
 
 def routes(measured: Measured) -> Table:
     """Where proposals of APPLY went, beside figure 5."""
+    found = [
+        (backbone, domain, *routing(measured.of(FULL, backbone))[domain])
+        for backbone in measured.backbones
+        for domain in DOMAINS
+    ]
+    columns = [column for column in COLUMNS if column != INVALID or any(shares.get(INVALID) for *_, shares in found)]
     rows = []
-    for backbone in measured.backbones:
-        for domain, (n, shares) in routing(measured.of(FULL, backbone)).items():
-            action, share = published.FIGURE_5.get(domain, ("", ""))
-            rows.append(
-                (
-                    f"{backbone}: {DOMAIN[domain]}",
-                    str(n),
-                    *(percent(shares.get(column)) for column in COLUMNS if column != INVALID or shares.get(INVALID)),
-                    f"{share.replace('-', '–')} % {action}" if action else UNDEFINED,
-                )
-            )
-    width = max(map(len, rows))
-    named = COLUMNS if width == len(COLUMNS) + 3 else tuple(column for column in COLUMNS if column != INVALID)
-    padded = tuple((*row[:-1], *[percent(0.0)] * (width - len(row)), row[-1]) for row in rows)
-    header = ("Backbone and condition", "n", *named, "Published")
-    return Table(header, padded, "Final action of the proposals that were APPLY")
+    for backbone, domain, n, shares in found:
+        action, share = published.FIGURE_5.get(domain, ("", ""))
+        theirs = f"{share.replace('-', '–')} % {action}" if action else UNDEFINED
+        rows.append((f"{backbone}: {DOMAIN[domain]}", str(n), *(percent(shares.get(c)) for c in columns), theirs))
+    header = ("Backbone and condition", "n", *columns, "Published, three backbones")
+    return Table(header, tuple(rows), "Final action of the proposals that were APPLY")
 
 
 def gain_table(measured: Measured, backbone: str) -> Table:

@@ -15,17 +15,17 @@ from simulators.optbench.scoring import bootstrap
 from simulators.optbench.scoring.bootstrap import Interval
 from simulators.optbench.scoring.metrics import HEADLINE
 
-Direction = Literal["↑", "↓", "=", "not better"]
+Direction = Literal["↑ rises", "↓ falls", "= stays", "not better"]
 
 STAYS_WITHIN: Final = 0.02
 """A metric that stays moves by no more than this; the published one moves by 0.011."""
 
 _SAFE_PROGRESS_FALLS: Final[Mapping[str, Direction]] = {
-    "safe_apply_recall": "↓", "safe_apply_utility": "↓", "unsafe_apply_rate": "↑",
+    "safe_apply_recall": "↓ falls", "safe_apply_utility": "↓ falls", "unsafe_apply_rate": "↑ rises",
 }  # fmt: skip
-_ROUTING_FALLS: Final[Mapping[str, Direction]] = {"macro_f1": "↓", "unsafe_apply_rate": "↑"}
+_ROUTING_FALLS: Final[Mapping[str, Direction]] = {"macro_f1": "↓ falls", "unsafe_apply_rate": "↑ rises"}
 DIRECTIONS: Final[Mapping[str, Mapping[str, Direction]]] = {
-    "monitor-only": {**_SAFE_PROGRESS_FALLS, "macro_f1": "="},
+    "monitor-only": {**_SAFE_PROGRESS_FALLS, "macro_f1": "= stays"},
     "no-integrity-monitor": _ROUTING_FALLS,
     "no-action-governor": _ROUTING_FALLS,
     "no-utility-repair": _SAFE_PROGRESS_FALLS,
@@ -76,7 +76,7 @@ def directions(measured: Measured, backbone: str) -> Table:
             theirs = published.TABLE_VI.get(variant)
             moved = UNDEFINED if theirs is None else difference(theirs[name] - published.TABLE_VI["full"][name])
             said = {True: "yes", False: "no", None: UNDEFINED}[as_expected(name, direction, found)]
-            rows.append((variant, METRIC[name], direction, moved, difference(found.mean), interval(found), said))
+            rows.append((variant, METRIC[name][:-2], direction, moved, difference(found.mean), interval(found), said))
     header = ("Variant", "Metric", "Expected", "Published change", "Change", "95 % interval", "As expected")
     return Table(header, tuple(rows), f"Change of each variant against the full agent: {backbone}, paired")
 
@@ -86,11 +86,11 @@ def as_expected(name: str, direction: Direction, change: Interval) -> bool | Non
     if change.mean != change.mean:
         return None
     match direction:
-        case "↑":
+        case "↑ rises":
             return change.low > 0.0
-        case "↓":
+        case "↓ falls":
             return change.high < 0.0
-        case "=":
+        case "= stays":
             return abs(change.mean) <= STAYS_WITHIN
         case "not better":
             return change.mean >= 0.0 if name in LOWER_IS_BETTER else change.mean <= 0.0
