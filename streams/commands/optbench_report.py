@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from simulators.optbench.agents import Bundle
 from simulators.optbench.backbones import Watched
@@ -22,6 +23,7 @@ from streams.commands.optbench_options import (
 from streams.commands.optbench_view import progress_of
 
 if TYPE_CHECKING:
+    from simulators.optbench.report.measured import Row
     from simulators.optbench.scoring.answers import Scorer
     from simulators.optbench.scoring.outcome import Evaluator
 
@@ -32,7 +34,7 @@ def report(out: Path, suite_options: SuiteOptions, options: RunOptions) -> int:
     `options.methods` is not looked at. Exit codes as `run`: 1 where calls failed for good, after the report.
     """
     from simulators.optbench.report import write
-    from simulators.optbench.report.measured import Row, measure
+    from simulators.optbench.report.measured import measure
 
     with answering(resumable=True) as answer:
         check_backbones(options)
@@ -40,21 +42,22 @@ def report(out: Path, suite_options: SuiteOptions, options: RunOptions) -> int:
         proposers = proposers_of(suite, options)
         rows = [(method, proposer) for proposer in proposers for method in method_names(())]
         rows += [(method, proposers[0]) for method in method_names((ABLATIONS,))]
-        bundles: dict[Row, list[Bundle]] = {}
+        results = options.results or out / "results"
         failed: dict[str, dict[str, str]] = {}
-        with progress_of(len(rows)) as watch:
+        synthetic = frozenset(proposer.backbone.name for proposer in proposers if proposer.backbone.synthetic)
+
+        def decided(watch: Any) -> Iterator[tuple[Row, list[Bundle]]]:
             for method, proposer in rows:
                 watched = Watched(proposer.backbone)
                 name = f"{method}, {watched.name}"
-                bundles[method, watched.name] = bundles_of(
-                    suite, method, watched, proposer, options.results or out / "results", options.parallel, watch(name)
-                )
+                bundles = bundles_of(suite, method, watched, proposer, results, options.parallel, watch(name))
                 if watched.failed:
                     failed[name] = watched.failed
-        measured = measure(
-            suite, bundles, frozenset(p.backbone.name for p in proposers if p.backbone.synthetic),
-            cast("Evaluator", options.evaluator), cast("Scorer", options.scorer), version("wirelessops"),
-        )  # fmt: skip
+                yield (method, watched.name), bundles
+
+        with progress_of(len(rows)) as watch:
+            evaluator, scorer = cast("Evaluator", options.evaluator), cast("Scorer", options.scorer)
+            measured = measure(suite, decided(watch), synthetic, evaluator, scorer, version("wirelessops"))
         try:
             written = write(measured, out)
         except OSError as error:

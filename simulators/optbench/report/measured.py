@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,7 +28,7 @@ Row = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Outcomes on `suite`, one an episode, in its order, for each row and each evaluator.
+    """Outcomes on `suite`, one an episode, in its order, for each row by each evaluator that judged it.
 
     `evaluator` and `scorer`: those of every table that does not say otherwise. `synthetic`: the backbones that are no
     model. `version`: of this software.
@@ -43,7 +43,7 @@ class Measured:
     outcomes: Mapping[Evaluator, Mapping[Row, tuple[Outcome, ...]]]
 
     def of(self, method: str, backbone: str, evaluator: Evaluator | None = None) -> tuple[Outcome, ...]:
-        """The outcomes of a row. Raises KeyError where it was not run."""
+        """The outcomes of a row. Raises KeyError where it was not run, or not judged by that evaluator."""
         return self.outcomes[evaluator or self.evaluator][method, backbone]
 
     def methods(self, backbone: str) -> tuple[str, ...]:
@@ -58,19 +58,20 @@ class Measured:
 
 def measure(
     suite: Suite,
-    bundles: Mapping[Row, Sequence[Bundle]],
+    rows: Iterable[tuple[Row, Sequence[Bundle]]],
     synthetic: frozenset[str],
     evaluator: Evaluator,
     scorer: Scorer,
     version: str,
 ) -> Measured:
-    """Judges the bundles of each row, one an episode of `suite` and in its order."""
-    outcomes = {
-        kind: {
-            row: tuple(judge(case, bundle, kind, scorer) for case, bundle in zip(suite.cases, decided, strict=True))
-            for row, decided in bundles.items()
-        }
-        for kind in EVALUATORS
-    }
-    backbones = tuple(dict.fromkeys(backbone for _, backbone in bundles))
+    """Judges the bundles of each row, one an episode of `suite` and in its order, as they come.
+
+    Rows of `METHODS` are judged by both evaluators, others by `evaluator` alone.
+    """
+    outcomes: dict[Evaluator, dict[Row, tuple[Outcome, ...]]] = {kind: {} for kind in EVALUATORS}
+    for (method, backbone), bundles in rows:
+        for kind in EVALUATORS if method in METHODS else (evaluator,):
+            judged = (judge(case, bundle, kind, scorer) for case, bundle in zip(suite.cases, bundles, strict=True))
+            outcomes[kind][method, backbone] = tuple(judged)
+    backbones = tuple(dict.fromkeys(backbone for _, backbone in outcomes[evaluator]))
     return Measured(suite, version, evaluator, scorer, backbones, synthetic, outcomes)
