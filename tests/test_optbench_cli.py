@@ -221,8 +221,9 @@ def test_episodes_that_a_file_leaves_out_are_invalid_outputs_of_every_method(
 ) -> None:
     file = lines(tmp_path / "few.jsonl", *({"episode_id": i, "proposal": HOLD} for i in episode_ids[:10]))
     result = optbench(
-        "run", "--suite", suite, "--method", "wirelessopsagent", "--method", "direct", "--proposals", file, "--json"
-    )
+        "run", "--suite", suite, "--method", "wirelessopsagent", "--method", "direct", "--proposals", file, "--json",
+        "--results", tmp_path / "results",
+    )  # fmt: skip
     assert result.returncode == 0
     assert "50 of 60 episodes are missing and count as invalid outputs" in result.stderr
     assert f"{episode_ids[10]} the first" in result.stderr
