@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from simulators.optbench.agents import Bundle
 from simulators.optbench.methods import build as build_method
 from simulators.optbench.model import Split
 from simulators.optbench.running import run
@@ -25,14 +26,25 @@ def suite(split: Split = "final", seed: int = SEED, base: Path | None = None) ->
 
 
 @cache
+def bundles(method: str, backbone: str, split: Split, seed: int, base: Path | None) -> tuple[Bundle, ...]:
+    """What a method with a synthetic proposer makes of a suite."""
+    cases = suite(split, seed, base).cases
+    return tuple(run(cases, build_method(method, proposer(backbone, cases, SEED)), {}, lambda _: None))
+
+
+@cache
 def outcomes(
-    method: str, backbone: str, of: Suite | None = None, evaluator: Evaluator = "corrected"
+    method: str,
+    backbone: str,
+    split: Split = "final",
+    seed: int = SEED,
+    base: Path | None = None,
+    evaluator: Evaluator = "corrected",
 ) -> tuple[Outcome, ...]:
-    """What a method with a synthetic proposer does on a suite, by default the final one."""
-    whole = suite() if of is None else of
-    agent = build_method(method, proposer(backbone, whole.cases, SEED))
-    bundles = run(whole.cases, agent, {}, lambda _: None)
-    return tuple(judge(case, bundle, evaluator) for case, bundle in zip(whole.cases, bundles, strict=True))
+    """How that is judged."""
+    made = bundles(method, backbone, split, seed, base)
+    cases = suite(split, seed, base).cases
+    return tuple(judge(case, bundle, evaluator) for case, bundle in zip(cases, made, strict=True))
 
 
 def exact_by_cell(found: tuple[Outcome, ...]) -> Mapping[tuple[str, str], int]:

@@ -28,7 +28,10 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What came back. `error` is set, and `text` empty, where the call failed for good; `cost_usd` None where unknown."""
+    """What came back. `error` is set, and `text` empty, where the call failed for good.
+
+    `cost_usd`: None where it is unknown.
+    """
 
     text: str
     tokens_in: int = 0

@@ -47,7 +47,7 @@ class BuildError(ValueError):
 
 
 def candidates(anchors: Mapping[Task, Sequence[BaseItem]], seed: int) -> Iterator[Sealed]:
-    """All candidates, task by task, family by family. Raises BuildError where an anchor set is too small or judges differ."""
+    """All candidates, by task and family. Raises BuildError where an anchor set is too small or the judges differ."""
     for task in TASKS:
         for family in FAMILIES:
             yield from _realised(family, task, anchors[task], seed)

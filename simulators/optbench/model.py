@@ -141,9 +141,10 @@ class Sealed:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One episode. `view` is all that any method sees: `{"episode_id", "task": {"task", "question", "input"}, "episode"}`
+    """One episode: what any method sees, and what only the evaluator does.
 
-    where `episode` is an episode document of the rules without its proposal.
+    `view`: `{"episode_id", "task": {"task", "question", "input"}, "episode"}`, where `episode` is an episode document of
+    the rules without its proposal.
     """
 
     view: Mapping[str, Any]

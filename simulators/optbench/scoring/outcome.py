@@ -13,7 +13,7 @@ from simulators.optbench.scoring.answers import Scorer, score
 from simulators.optbench.scoring.feasibility import shortfalls
 from simulators.optbench.scoring.preservation import preserved
 from simulators.optbench.scoring.records import faithful, state_right, unsafe_overwrites
-from simulators.optbench.scoring.terms import Terms, equal, terms
+from simulators.optbench.scoring.terms import Terms, terms
 
 Evaluator = Literal["corrected", "frozen"]
 """`frozen` counts an immaterial disagreement as a conflict, as the paper's evaluator did (section V-D)."""
@@ -140,7 +140,7 @@ def immaterial_disagreements(case: Case) -> frozenset[str]:
     return frozenset(
         name
         for name, values in told.items()
-        if name not in case.sealed.blocked and any(not equal(values[0], other) for other in values[1:])
+        if name not in case.sealed.blocked and any(other != values[0] for other in values[1:])
     )
 
 
