@@ -136,6 +136,7 @@ def test_a_suite_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     for mine, theirs in zip(read.cases, suite().cases, strict=True):
         assert judge(mine.sealed.item, mine.sealed.facts) == judge(theirs.sealed.item, theirs.sealed.facts)
         assert mine.sealed == theirs.sealed
+        assert orjson.dumps(mine.view) == orjson.dumps(theirs.view), "the order of members too"
 
 
 @pytest.mark.parametrize("name", ["episodes.jsonl", "sealed.jsonl", "manifest.json"])
@@ -167,4 +168,5 @@ def test_items_of_files_come_first_and_generated_ones_fill_up() -> None:
         assert counts[task]["development"]["generated"] == 0 or counts[task]["final"]["generated"] == 0
     origins = Counter((c.sealed.item.task, c.sealed.item.origin) for c in built.cases)
     assert all(origins[task, "file"] == counts[task]["final"]["file"] for task in TASKS)
-    assert all(reason for _, _, reason in built.excluded)
+    assert built.manifest["excluded"]
+    assert all(one["reason"] and one["task"] in TASKS for one in built.manifest["excluded"])

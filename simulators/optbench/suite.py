@@ -28,14 +28,13 @@ class ManifestError(ValueError):
 class Suite:
     """Cases, and what pins them.
 
-    `manifest`: format, split, seed, `base` (how many items from files and generated, per task), `generator` (SHA-256 of
-    the sources that made it), and `episodes`: (id, SHA-256 of the view, SHA-256 of the sealed part) in order.
-    `excluded`: (task, item id, reason) of items of the files that were not used. Both are empty lists where none were.
+    `manifest`: format, split, seed, `base` (how many items from files and generated, per task), `excluded` (task, item
+    id and reason of each item of the files that is not used), `generator` (SHA-256 of the sources that made it), and
+    `episodes`: id, SHA-256 of the view and SHA-256 of the sealed part, in order.
     """
 
     cases: tuple[Case, ...]
     manifest: Mapping[str, Any]
-    excluded: tuple[tuple[str, str, str], ...] = ()
 
     @property
     def digest(self) -> str:
@@ -53,18 +52,19 @@ def build(split: Split, seed: int, base: Path | None = None) -> Suite:
         "split": split,
         "seed": seed,
         "base": items.counts,
+        "excluded": [one._asdict() for one in items.excluded],
         "generator": generator_digest(),
         "episodes": [_entry(case) for case in cases],
     }
-    return Suite(cases, orjson.loads(_canonical(manifest)), items.excluded)
+    return Suite(cases, orjson.loads(_canonical(manifest)))
 
 
 def write(suite: Suite, directory: Path) -> None:
     """Writes episodes (public), sealed parts and manifest; the manifest last, so that half a suite is none."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / _MANIFEST).unlink(missing_ok=True)
-    (directory / _EPISODES).write_bytes(b"".join(_canonical(case.view) + b"\n" for case in suite.cases))
-    (directory / _SEALED).write_bytes(b"".join(_canonical(case.sealed) + b"\n" for case in suite.cases))
+    (directory / _EPISODES).write_bytes(b"".join(_line(case.view) for case in suite.cases))
+    (directory / _SEALED).write_bytes(b"".join(_line(case.sealed) for case in suite.cases))
     (directory / _MANIFEST).write_bytes(orjson.dumps(suite.manifest, option=orjson.OPT_INDENT_2) + b"\n")
 
 
@@ -142,6 +142,11 @@ def _entry(case: Case) -> dict[str, str]:
         "view": _sha256(_canonical(case.view)),
         "sealed": _sha256(_canonical(case.sealed)),
     }
+
+
+def _line(value: Any) -> bytes:
+    """In the order of its members, which a contract's readers see: what is read back behaves as what was built."""
+    return orjson.dumps(value, default=_sets, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def _canonical(value: Any) -> bytes:

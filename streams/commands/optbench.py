@@ -117,7 +117,6 @@ def score(file: str, options: SuiteOptions, evaluator: str, scorer: str, as_json
 
 def _told_of(suite: Suite, base: Path | None) -> Iterator[str]:
     """What a suite was made from, a line each."""
-    from simulators.optbench.base.files import read_files
     from simulators.optbench.base.formulas import FORMULAS
     from simulators.optbench.base.lookup import coverage
 
@@ -128,7 +127,7 @@ def _told_of(suite: Suite, base: Path | None) -> Iterator[str]:
         yield f"{task}: {'; '.join(counts)}"
     if base is None:
         return
-    kinds = Counter((one.task, _KIND.split(one.reason)[0]) for one in read_files(base).excluded)
+    kinds = Counter((one["task"], _KIND.split(one["reason"])[0]) for one in manifest["excluded"])
     for (task, kind), count in sorted(kinds.items()):
         yield f"{task}: {count} rows excluded: {kind}"
     questions = _questions(base)

@@ -36,11 +36,11 @@ def _opening(measured: Measured) -> Iterator[Block]:
             f"{name} after {CALIBRATED_BY[name]}" for name in measured.backbones if name in CALIBRATED_BY
         )
         yield Paragraph(
-            f"{_listed(measured)}: synthetic, no language model. They draw their proposals by the error rates before "
-            f"repair that table IV of the paper gives ({pairs}), and their other error rates are a choice of this "
-            "software. Their rows say what each workflow does to the same raw proposals. They are not comparable with "
-            "the published rows as results of models, and nothing is tuned to table III. Whatever is headed as "
-            "published is the paper's, with its language models, on its own episodes."
+            f"{_listed(measured)} are synthetic proposers: no language model stands behind them. They draw "
+            f"proposals by the error rates before repair that table IV of the paper gives ({pairs}); their other error "
+            "rates are a choice of this software. Their rows say what each workflow does to the same raw proposals. "
+            "They are not comparable with the published rows as results of models, and nothing is tuned to table III. "
+            "Whatever is headed as published is the paper's, with its language models, on its own episodes."
         )
     yield Paragraph(
         f"Evaluator: {measured.evaluator}, which {_EVALUATOR[measured.evaluator]}. Scorer: {measured.scorer}, which "
