@@ -403,7 +403,7 @@ def test_any_text_is_shown_and_never_obeyed(one: str, other: str) -> None:
     line = markdown(shown).splitlines()[-1]
     parts = re.split(r"(?<!\\)(?:\\\\)*\|", line)
     assert len(parts) == 4
-    assert re.sub(r"\\([^\w\s])", r"\1", line) == f"| {' '.join(other.split())} | {' '.join(one.split())} |"
+    assert re.sub(r"\\([^a-z0-9\s])", r"\1", line) == f"| {' '.join(other.split())} | {' '.join(one.split())} |"
 
 
 def test_a_page_needs_nothing_else(reported: Path) -> None:
@@ -434,9 +434,9 @@ def test_a_report_from_stored_results_runs_nothing_again_and_is_the_same_bytes(
     small: Path, reported: Path, tmp_path: Path
 ) -> None:
     results = reported / "results"
-    before = {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in results.iterdir()}
+    before = contents(results)
     report("--suite", small, "--backbone", BACKBONE, "--out", tmp_path / "again", "--results", results)
-    assert {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in results.iterdir()} == before
+    assert contents(results) == before
     assert contents(tmp_path / "again") == contents(reported)
 
 
