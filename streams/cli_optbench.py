@@ -95,8 +95,8 @@ def run(
     method: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="A method or an ablation, `all` methods, or `ablations`; none: the paper's four and"
-            " two sanity rows."
+            metavar="NAME", help="A method or an ablation, `all` methods, `ablations`, or an agent of your own as"
+            " FILE.py:NAME; none: the paper's four and two sanity rows."
         ),
     ] = None,
     backbone: Backbones = None,

@@ -378,3 +378,57 @@ def test_a_run_with_a_synthetic_proposer_loads_no_client_of_models_and_no_plots(
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert ast.literal_eval(ran.stderr.splitlines()[-1]) == []
+
+
+EXAMPLE = Path(__file__).parent.parent / "docs" / "examples" / "optbench_agent.py"
+
+
+def test_an_agent_of_ones_own_is_run_beside_the_methods(suite: Path) -> None:
+    own, direct = rows("run", "--suite", suite, "--backbone", "synthetic-a", "--method", f"{EXAMPLE}:Careful",
+                       "--method", "direct")  # fmt: skip
+    assert own["method"] == f"{EXAMPLE}:Careful"
+    assert (own["n"], own["invalid"]) == (N, 0)
+    assert own["unsafe_apply_rate"] < direct["unsafe_apply_rate"], "it holds what rests on old evidence"
+    assert own["exact"] > direct["exact"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (None, "no such file"),
+        ("Nothing = 1", "no class or function 'Agent'"),
+        ("def Agent(backbone): raise KeyError('x')", "KeyError"),
+        ("def Agent(backbone): return 3", "no decide"),
+        ("import nowhere_to_be_found", "nowhere_to_be_found"),
+        ("this is no Python", "SyntaxError"),
+    ],
+)
+def test_an_agent_that_cannot_be_had_is_told_in_one_line(
+    suite: Path, tmp_path: Path, text: str | None, reason: str
+) -> None:
+    file = tmp_path / "mine.py"
+    if text is not None:
+        file.write_text(text)
+    result = optbench("run", "--suite", suite, "--backbone", "synthetic-a", "--method", f"{file}:Agent")
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert reason in result.stderr
+
+
+def test_kept_results_of_an_agent_that_was_edited_are_refused(suite: Path, tmp_path: Path) -> None:
+    file, results = tmp_path / "mine.py", tmp_path / "results"
+    file.write_text(EXAMPLE.read_text())
+    asked = ("run", "--suite", suite, "--backbone", "synthetic-a", "--method", f"{file}:Careful", "--results", results)
+    assert optbench(*asked).returncode == 0
+    assert optbench(*asked).returncode == 0
+    file.write_text(EXAMPLE.read_text() + "\n# edited\n")
+    assert optbench(*asked).returncode == 2
+
+
+def test_an_agent_that_fails_is_an_invalid_output_in_every_denominator(suite: Path, tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "class Agent:\n    name = 'broken'\n    def __init__(self, backbone): pass\n"
+        "    def decide(self, view): raise RuntimeError('no')\n"
+    )
+    (row,) = rows("run", "--suite", suite, "--backbone", "synthetic-a", "--method", f"{file}:Agent")
+    assert (row["n"], row["invalid"], row["exact"], row["unsafe_apply_rate"]) == (N, N, 0, 0)

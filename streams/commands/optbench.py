@@ -21,6 +21,7 @@ from simulators.optbench.results import Origin, Results, ResultsError
 from simulators.optbench.running import Progress
 from simulators.optbench.running import run as run_agent
 from streams.commands.documents import STDIN
+from streams.commands.optbench_agents import agent_of, source_of
 from streams.commands.optbench_lines import NotRun, left_out, read_lines, stem
 from streams.commands.optbench_options import (
     Proposer,
@@ -160,7 +161,7 @@ def bundles_of(
     if results is None:
         return _decided(suite, method, backbone, proposer.unasked, parallel, progress)
     try:
-        with Results(results, Origin(suite.digest, method, backbone.name, proposer.settings)) as kept:
+        with Results(results, Origin(suite.digest, method, backbone.name, proposer.settings + source_of(method))) as kept:
 
             def keep(bundle: Bundle) -> None:
                 if bundle.episode_id not in backbone.failed:
@@ -183,9 +184,7 @@ def _decided(
     progress: Progress | None = None,
     keep: Any = lambda _: None,
 ) -> list[Bundle]:
-    from simulators.optbench.methods import build as build_agent
-
-    return run_agent(suite.cases, build_agent(method, backbone), stored, keep, parallel, progress)
+    return run_agent(suite.cases, agent_of(method, backbone), stored, keep, parallel, progress)
 
 
 def _scored(

@@ -16,6 +16,7 @@ import orjson
 from simulators.optbench.agents import Backbone, Bundle
 from simulators.optbench.backbones import RecordedReplies
 from simulators.optbench.bundles import ProposalLine
+from streams.commands.optbench_agents import is_own
 from streams.commands.optbench_lines import NotRun, left_out, read_lines, stem
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def suite_of(options: SuiteOptions) -> Suite:
 
 
 def method_names(names: Sequence[str]) -> list[str]:
-    """Methods and ablations, groups resolved, each once, in the order asked for. Raises NotRun for an unknown name."""
+    """Methods, ablations and own agents, groups resolved, each once, in the order asked for. NotRun for an unknown name."""
     from simulators.optbench.methods import ABLATIONS as ablations
     from simulators.optbench.methods import METHODS
 
@@ -105,9 +106,9 @@ def method_names(names: Sequence[str]) -> list[str]:
     found: dict[str, None] = {}
     for name in names or (*HEADLINE_METHODS, *SANITY):
         for one in groups.get(name, (name,)):
-            if one not in METHODS and one not in ablations:
+            if one not in METHODS and one not in ablations and not is_own(one):
                 known = ", ".join((*METHODS, *ablations, *groups))
-                raise NotRun(f"no method {one!r}: {known}")
+                raise NotRun(f"no method {one!r}: {known}, or an agent of your own as FILE.py:NAME")
             found[one] = None
     return list(found)
 
