@@ -1,4 +1,4 @@
-"""An agent of one's own for WirelessOptBench: `wirelessops optbench run --method docs/examples/optbench_agent.py:Careful`.
+"""An agent of one's own: `wirelessops optbench run --method docs/examples/optbench_agent.py:Careful`.
 
 It asks the backbone once, and holds whatever rests on an observation that is older than its field allows. It sees the
 public view of an episode and nothing else; it is scored on the bundle that it returns.

@@ -143,8 +143,8 @@ class Sealed:
 class Case:
     """One episode: what any method sees, and what only the evaluator does.
 
-    `view`: `{"episode_id", "task": {"task", "question", "input"}, "episode"}`, where `episode` is an episode document of
-    the rules without its proposal.
+    `view`: `{"episode_id", "task": {"task", "question", "input"}, "episode"}`, where `episode` is an episode document
+    of the rules without its proposal.
     """
 
     view: Mapping[str, Any]

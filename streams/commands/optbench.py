@@ -161,7 +161,8 @@ def bundles_of(
     if results is None:
         return _decided(suite, method, backbone, proposer.unasked, parallel, progress)
     try:
-        with Results(results, Origin(suite.digest, method, backbone.name, proposer.settings + source_of(method))) as kept:
+        settings = proposer.settings + source_of(method)
+        with Results(results, Origin(suite.digest, method, backbone.name, settings)) as kept:
 
             def keep(bundle: Bundle) -> None:
                 if bundle.episode_id not in backbone.failed:

@@ -1,4 +1,4 @@
-"""Agents that a run can be asked for: the shipped methods, and a user's own, named as `FILE.py:NAME` or `MODULE:NAME`."""
+"""Agents that a run can be asked for: the shipped methods, and a user's own as `FILE.py:NAME` or `MODULE:NAME`."""
 
 from __future__ import annotations
 

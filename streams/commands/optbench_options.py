@@ -98,7 +98,7 @@ def suite_of(options: SuiteOptions) -> Suite:
 
 
 def method_names(names: Sequence[str]) -> list[str]:
-    """Methods, ablations and own agents, groups resolved, each once, in the order asked for. NotRun for an unknown name."""
+    """Methods, ablations and own agents, groups resolved, each once, in the order asked for. Raises NotRun."""
     from simulators.optbench.methods import ABLATIONS as ablations
     from simulators.optbench.methods import METHODS
 
