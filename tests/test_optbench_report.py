@@ -66,6 +66,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     counts = {task: {"final": {"file": 1, "generated": 31}} for task in TASKS}
     manifest = {
         "format": suites.FORMAT, "split": "final", "seed": 5, "base": counts, "generator": "sha256:0123",
+        "excluded": [{"task": "WCHW", "item_id": "x", "reason": "wrong gold"}],
         "episodes": [suites._entry(case) for case in cases],
     }  # fmt: skip
     suites.write(Suite(cases, manifest), directory)
@@ -173,13 +174,13 @@ def test_published_values_stand_under_published_headings_beside_the_proposer_tha
 
 def test_a_synthetic_proposer_is_called_one_and_no_model(measured: Measured) -> None:
     opening = markdown(Document(document(measured).blocks[:2]))
-    assert "synthetic proposers: no language model" in opening
+    assert f"Synthetic proposers, not language models: {BACKBONE}. " in opening
     assert "not comparable with the published rows as results of models" in opening
     assert "nothing is tuned to table III" in opening
     for line in markdown(document(measured)).splitlines():
         assert not re.search(rf"model[s:,]* {BACKBONE}|{BACKBONE} model", line), line
     unknown = replace(measured, synthetic=frozenset(), backbones=())
-    assert "synthetic" not in markdown(Document(document(unknown).blocks[:3]))
+    assert "ynthetic" not in markdown(Document(document(unknown).blocks[:3]))
 
 
 def test_the_report_says_on_what_and_how_it_was_measured(measured: Measured, suite: Suite) -> None:
@@ -187,6 +188,7 @@ def test_the_report_says_on_what_and_how_it_was_measured(measured: Measured, sui
     for told in (suite.digest, "seed 5", "split final", "1.2.3", "Evaluator: corrected", "Scorer: published"):
         assert told in text
     assert column(tables.origins(measured), "generated") == dict.fromkeys(TASKS, "31")
+    assert list(column(tables.origins(measured), "rows of files excluded").values()) == ["1", "0", "0"]
 
 
 def test_table_i_counts_the_episodes(suite: Suite) -> None:

@@ -36,11 +36,11 @@ def _opening(measured: Measured) -> Iterator[Block]:
             f"{name} after {CALIBRATED_BY[name]}" for name in measured.backbones if name in CALIBRATED_BY
         )
         yield Paragraph(
-            f"{_listed(measured)} are synthetic proposers: no language model stands behind them. They draw "
-            f"proposals by the error rates before repair that table IV of the paper gives ({pairs}); their other error "
-            "rates are a choice of this software. Their rows say what each workflow does to the same raw proposals. "
-            "They are not comparable with the published rows as results of models, and nothing is tuned to table III. "
-            "Whatever is headed as published is the paper's, with its language models, on its own episodes."
+            f"Synthetic proposers, not language models: {_listed(measured)}. Such a proposer draws its proposals by the "
+            f"error rates before repair that table IV of the paper gives ({pairs}); its other error rates are a choice "
+            "of this software. Its rows say what each workflow does to the same raw proposals. They are not comparable "
+            "with the published rows as results of models, and nothing is tuned to table III. Whatever is headed as "
+            "published is the paper's, with its language models, on its own episodes."
         )
     yield Paragraph(
         f"Evaluator: {measured.evaluator}, which {_EVALUATOR[measured.evaluator]}. Scorer: {measured.scorer}, which "
@@ -121,7 +121,7 @@ def _conditions(measured: Measured) -> Iterator[Block]:
     )
     for backbone in measured.backbones:
         shown = [tables.conditions(measured, backbone, kind) for kind in ("corrected", "frozen")]
-        if measured.published_beside(backbone) == published.BACKBONES[0]:
+        if backbone == measured.backbones[0]:
             shown.append(tables.published_conditions())
         yield Beside(tuple(shown))
     yield tables.artefacts(measured)

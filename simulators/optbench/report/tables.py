@@ -35,11 +35,16 @@ def composition(cases: Sequence[Case]) -> Table:
 
 
 def origins(measured: Measured) -> Table:
-    """How many base items of each task came from files, and how many were generated."""
-    counts = measured.suite.manifest["base"]
-    split = measured.suite.manifest["split"]
-    rows = tuple((task, str(counts[task][split]["file"]), str(counts[task][split]["generated"])) for task in TASKS)
-    return Table(("Task", "from files", "generated"), rows, f"Base items of the {split} split, by origin")
+    """How many base items of each task came from files, how many were generated, how many rows of files not used."""
+    manifest = measured.suite.manifest
+    split = manifest["split"]
+    rows = []
+    for task in TASKS:
+        counts = manifest["base"][task][split]
+        excluded = sum(one["task"] == task for one in manifest["excluded"])
+        rows.append((task, *map(str, (counts["file"], counts["generated"], excluded))))
+    header = ("Task", "from files", "generated", "rows of files excluded")
+    return Table(header, tuple(rows), f"Base items of the {split} split, by origin")
 
 
 def stress_results(measured: Measured, backbone: str) -> Table:
