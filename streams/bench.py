@@ -15,6 +15,7 @@ import orjson
 from streams.bench_decisions import measure_decisions
 from streams.bench_exactness import exactness_where_possible
 from streams.bench_kafka import measure_kafka
+from streams.bench_optbench import measure_optbench
 from streams.bench_store import measure_store
 from streams.logs import log_to_stderr
 
@@ -25,6 +26,8 @@ AIMS: Final = {
     "store_observations_per_s": "≥ a tenth of decode only",
     "kafka_p50_ms": "≤ 10",
     "bytes_per_observation": "≤ 250",
+    "optbench_run_s": "≤ 60",
+    "optbench_peak_mb": "≤ 1024",
 }
 
 
@@ -32,6 +35,7 @@ def run_bench(out: Path) -> int:
     """Measure, print a table, write `out`. Exit code 0; 2 where `out` cannot be written."""
     log_to_stderr(logging.WARNING)
     figures = measure_decisions() | measure_store() | asyncio.run(measure_kafka()) | exactness_where_possible()
+    figures |= measure_optbench()
     machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
     print(f"{machine}\n\n| figure | measured | aim |\n|---|---|---|")
     for name, value in figures.items():
