@@ -24,7 +24,8 @@ nav { columns: 16rem; max-width: 60rem; font-size: .9rem; } nav a { display: blo
 .beside { display: flex; flex-wrap: wrap; gap: 0 2rem; align-items: flex-start; }
 .scroll { overflow-x: auto; margin: 1rem 0; max-width: 100%; }
 table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; overflow-wrap: normal; }
-caption { text-align: left; font-weight: 600; padding-bottom: .4rem; }
+caption { text-align: left; font-weight: 600; padding-bottom: .4rem; position: sticky; left: 0;
+  max-width: calc(100vw - 2rem); }
 th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--line); text-align: left; white-space: nowrap; }
 .number { text-align: right; }
 thead th { background: var(--soft); vertical-align: bottom; }

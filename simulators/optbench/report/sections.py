@@ -36,10 +36,10 @@ def _opening(measured: Measured) -> Iterator[Block]:
             f"{name} after {CALIBRATED_BY[name]}" for name in measured.backbones if name in CALIBRATED_BY
         )
         yield Paragraph(
-            f"Synthetic proposers, not language models: {_listed(measured)}. Such a proposer draws its proposals by the "
-            f"error rates before repair that table IV of the paper gives ({pairs}); its other error rates are a choice "
-            "of this software. Its rows say what each workflow does to the same raw proposals. They are not comparable "
-            "with the published rows as results of models, and nothing is tuned to table III. Whatever is headed as "
+            f"Synthetic proposers, not language models: {_listed(measured)}. Such a proposer draws its proposals by "
+            f"the error rates before repair that table IV of the paper gives ({pairs}); its other error rates are a "
+            "choice of this software. Its rows say what each workflow does to the same raw proposals. They are not "
+            "comparable with the published rows as results of models, and nothing is tuned to table III. Whatever is headed as "
             "published is the paper's, with its language models, on its own episodes."
         )
     yield Paragraph(
