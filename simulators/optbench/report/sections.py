@@ -39,8 +39,8 @@ def _opening(measured: Measured) -> Iterator[Block]:
             f"Synthetic proposers, not language models: {_listed(measured)}. Such a proposer draws its proposals by "
             f"the error rates before repair that table IV of the paper gives ({pairs}); its other error rates are a "
             "choice of this software. Its rows say what each workflow does to the same raw proposals. They are not "
-            "comparable with the published rows as results of models, and nothing is tuned to table III. Whatever is headed as "
-            "published is the paper's, with its language models, on its own episodes."
+            "comparable with the published rows as results of models, and nothing is tuned to table III. "
+            "Whatever is headed as published is the paper's, with its language models, on its own episodes."
         )
     yield Paragraph(
         f"Evaluator: {measured.evaluator}, which {_EVALUATOR[measured.evaluator]}. Scorer: {measured.scorer}, which "
