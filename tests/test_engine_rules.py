@@ -626,3 +626,24 @@ def test_a_repair_is_not_refused_for_what_another_root_gets_wrong() -> None:
         assert decision["action"] == "APPLY"
         assert decision["released"] == right["released"]
         assert {r["field"] for r in decision["repairs"]} == {"mode", "bandwidth"}
+
+
+@pytest.mark.parametrize(("other", "action"), [(1.01e-13, "APPLY"), (1e-10, "ESCALATE"), (1.1e-13, "ESCALATE")])
+def test_rounding_does_not_hide_what_a_small_tolerance_tells_apart(other: float, action: str) -> None:
+    episode = clean()
+    episode["contract"]["fields"]["noise"] = {
+        "kind": "observed", "unit": "W", "freshness_ms": 1000, "sources": ["rt", "e2"], "rel_tolerance": 0.02,
+    }  # fmt: skip
+    episode["observations"] += [
+        observation("o8", "noise", 1e-13, "rt", unit="W"), observation("o9", "noise", other, "e2", unit="W"),
+    ]  # fmt: skip
+    assert decide(episode)["action"] == action
+
+
+def test_a_plan_of_tiny_values_is_held_against_its_expression() -> None:
+    episode = clean()
+    fields = episode["contract"]["fields"]
+    fields["power"] = {"kind": "planned", "unit": "W", "rel_tolerance": 0.01, "expr": "cqi*1e-14", "repairable": True}
+    plan = {**episode["proposal"]["plan"], "power": {"value": 1e-10, "unit": "W"}}
+    decision = decide({**episode, "proposal": {**episode["proposal"], "plan": plan}})
+    assert decision["released"]["power"] == {"value": pytest.approx(1e-13), "unit": "W"}

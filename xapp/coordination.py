@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from xapp.contract import Contract, Field, Resolution, normalise
-from xapp.integrity.conflict import ROUNDING, differ
+from xapp.integrity.conflict import differ, slack
 from xapp.leases import (
     action_order,
     acts_at_ms,
@@ -219,9 +219,9 @@ class _Judgement:
                     self._file("budget", f.name, f"{place}what '{old.proposal_id}' applied cannot be compared", None)
                     break
                 step = abs(value - old.value)
-                slack = ROUNDING * max(1.0, abs(value), abs(old.value))
+                bound = limit + slack(limit, max(abs(value), abs(old.value)))
                 known = standing.known(member)
-                if step <= limit + slack if known else not differ(value, old.value, f):
+                if step <= bound if known else not differ(value, old.value, f):
                     continue
                 asks = None
                 if pending(old.control, self.t_ms):

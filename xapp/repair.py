@@ -13,7 +13,7 @@ from typing import Any
 
 from xapp.contract import Contract, Field, Resolution
 from xapp.expression import NoValue
-from xapp.integrity.conflict import ROUNDING, differ
+from xapp.integrity.conflict import differ, slack
 from xapp.integrity.domain import check_domain
 from xapp.model import Repair, Violation
 from xapp.plan import PlanValue, plan_values
@@ -155,7 +155,7 @@ def _recompute(
     if f.max_repair is not None:
         if before is None:
             return "max_repair allows no recomputation of a value that is missing or not comparable"
-        if (step := _step(before, expected)) > f.max_repair + ROUNDING * max(1.0, f.max_repair):
+        if (step := _step(before, expected)) > f.max_repair + slack(f.max_repair, f.max_repair):
             return f"recomputing would move it by {step:g} {f.unit}, more than max_repair {f.max_repair:g}"
     outside = check_domain(expected, f)
     if outside is not None:

@@ -166,7 +166,11 @@ def _differ(field: Field, one: Scalar, other: Scalar) -> bool:
     if isinstance(one, str | bool) or isinstance(other, str | bool):
         return one != other
     magnitude = max(abs(one), abs(other))
-    return abs(one - other) > max(field.tolerance, field.rel_tolerance * magnitude) + 1e-9 * max(1.0, magnitude)
+    tolerance = max(field.tolerance, field.rel_tolerance * magnitude)
+    rounding = 1e-9 * max(1.0, magnitude)
+    if tolerance > 0:  # nor may rounding hide what a small tolerance tells apart (docs/decisions.md)
+        rounding = min(rounding, 1e-3 * tolerance)
+    return abs(one - other) > tolerance + rounding
 
 
 def _recalled(ledger: Ledger, field: Field) -> bool:

@@ -377,7 +377,8 @@ def _differ(field: _Field, one: Scalar, other: Scalar) -> bool:
         return one != other
     magnitude = max(abs(one), abs(other))
     bound = max(field.tolerance, field.rel_tolerance * magnitude)
-    return abs(one - other) > bound + 1e-9 * max(1.0, magnitude)
+    slack = 1e-9 * max(1.0, magnitude)
+    return abs(one - other) > bound + (min(slack, bound / 1000) if bound else slack)
 
 
 def _moved(value: Scalar, change: Change) -> Scalar:

@@ -159,7 +159,7 @@ def _miscalculated(value: Scalar, stated: Mapping[str, Any], factor: float) -> S
     tolerance, relative = stated.get("tolerance", 0), stated.get("rel_tolerance", 0)
     wrong = float(f"{value * factor:.6g}")
     larger = max(abs(value), abs(wrong))
-    if abs(wrong - value) > max(tolerance, relative * larger) + 2e-9 * max(1.0, larger):  # the rules' slack, twice
+    if abs(wrong - value) > 1.01 * max(tolerance, relative * larger):  # rounding takes a thousandth at most
         return wrong
     return value + 2 * float(tolerance + relative * abs(value)) + 1
 

@@ -6,7 +6,19 @@ from typing import Any, Final
 from xapp.contract import Field, Member
 from xapp.integrity.fault import Verdict
 
-ROUNDING: Final = 1e-9  # section 1: slack of 1e-9 · max(1, magnitude)
+_ROUNDING: Final = 1e-9  # section 1
+_OF_TOLERANCE: Final = 1e-3
+"""The greatest share of a tolerance that rounding may add: see `slack`."""
+
+
+def slack(tolerance: float, magnitude: float) -> float:
+    """What rounding may add to a tolerance (section 1): 1e-9 · max(1, magnitude).
+
+    Never more than a thousandth of a tolerance that is given: powers of 1e-13 W and 1e-10 W, whose tolerance is 2 %,
+    are two values (docs/decisions.md).
+    """
+    rounding = _ROUNDING * max(1.0, magnitude)
+    return min(rounding, _OF_TOLERANCE * tolerance) if tolerance > 0.0 else rounding
 
 
 def differ(one: Any, other: Any, field: Field, *, of_expr: bool = False) -> bool:
@@ -23,7 +35,7 @@ def differ(one: Any, other: Any, field: Field, *, of_expr: bool = False) -> bool
         return bool(one != other)
     magnitude = max(abs(one), abs(other))
     tolerance = max(field.tolerance, field.rel_tolerance * (abs(other) if of_expr else magnitude))
-    return bool(abs(one - other) > tolerance + ROUNDING * max(1.0, magnitude))
+    return bool(abs(one - other) > tolerance + slack(tolerance, magnitude))
 
 
 def disagreeing(values: Sequence[tuple[str, Any]], field: Field) -> tuple[str, ...]:

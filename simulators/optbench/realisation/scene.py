@@ -22,7 +22,7 @@ PLANES: Final = (PRIMARY, SECONDARY)
 _NEWEST_MS: Final = 40  # age of the youngest clean value; each generation above is at least as much older
 _WITHIN: Final = (0.1, 0.8)  # an immaterial difference, in tolerances
 _BEYOND: Final = (2.0, 6.0)  # a material one
-_SLACK: Final = 1e-9  # of the rules (section 1), for rounding: of the magnitude, which counts as 1 at least
+_SLACK: Final = 1e-9  # of the rules (section 1), for rounding, where a tolerance of 0 leaves nothing else
 _VISIBLE: Final = 0.02  # least half of a material difference where the tolerance is less, as a share of the value
 _SERVICE_CLASSES: Final = ("eMBB", "URLLC")
 _T = TypeVar("_T")
@@ -181,7 +181,7 @@ class Scene:
         if isinstance(value, str):
             return self.pick([c for c in _SERVICE_CLASSES if c != value]) if value in _SERVICE_CLASSES else None
         size = abs(self.number(name))
-        tolerance = self._tolerance(name) + _SLACK * max(1.0, size)
+        tolerance = self._tolerance(name) or _SLACK
         return self._signed(name, max(tolerance, _VISIBLE * size, 1.0 if self._whole(name) else 0.0), *_BEYOND)
 
     def _tolerance(self, name: str) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +13,10 @@ from simulators.optbench.model import Scalar
 from simulators.optbench.scoring.quantities import convert, number
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w*")
-_SLACK: Final = 1e-9
+_ROUNDING: Final = 1e-9
+"""Relative: powers of 1e-13 W and 1e-10 W are two values."""
+_OF_TOLERANCE: Final = 1e-3
+"""The share of a tolerance that rounding may add."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +60,14 @@ class Terms:
         """Whether `value` is within tolerance of `expected`, both in the field's unit; relative to `expected`."""
         if not isinstance(value, int | float) or not isinstance(expected, int | float):
             return value == expected
-        return abs(value - expected) <= max(self.tolerance, self.rel_tolerance * abs(expected)) + slack(expected)
-
-
-def slack(magnitude: float) -> float:
-    """What rounding may take or add (rules, section 1)."""
-    return _SLACK * max(1.0, abs(magnitude))
+        tolerance = max(self.tolerance, self.rel_tolerance * abs(expected))
+        return equal(value, expected) or abs(value - expected) <= tolerance * (1.0 + _OF_TOLERANCE)
 
 
 def equal(one: Scalar, other: Scalar) -> bool:
     """Whether two values in the same unit are the same but for rounding."""
     if isinstance(one, int | float) and isinstance(other, int | float):
-        return abs(one - other) <= slack(max(abs(one), abs(other)))
+        return math.isclose(one, other, rel_tol=_ROUNDING)
     return one == other
 
 
