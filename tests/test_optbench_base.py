@@ -505,3 +505,9 @@ def test_anchors_come_from_the_files_first_the_final_split_before_the_other() ->
         final, development = (found.counts[task][split]["file"] for split in SPLITS)
         assert final == min(ANCHORS, len(held[task]))
         assert final + development == min(2 * ANCHORS, len(held[task]))
+
+
+def test_any_seed_generates_a_wchw_item() -> None:
+    for seed in range(3000):
+        item = GENERATORS["WCHW"](random.Random(seed), seed)
+        assert item.observed["result"] not in (None, 0.0)

@@ -39,11 +39,12 @@ def wchw_item(
 
 
 def generate_wchw(rng: random.Random, number: int) -> BaseItem:
-    """A drawn item, named `generated-NUMBER`."""
-    formula = rng.choice(_TABLE)
-    parameters = {p.name: rng.choice(p.draws) for p in formula.parameters}
-    result = compute(formula, parameters)
-    assert result is not None, "every value in a formula's table has a result"
+    """A drawn item, named `generated-NUMBER`; drawn again where the values have no result other than 0."""
+    result = None
+    while result is None:
+        formula = rng.choice(_TABLE)
+        parameters = {p.name: rng.choice(p.draws) for p in formula.parameters}
+        result = compute(formula, parameters)
     question = worded(formula, parameters)
     answer = float(f"{result:.{ANSWER_DIGITS}g}")
     return wchw_item(f"generated-{number}", "generated", question, Lookup(formula, parameters, result), answer)
