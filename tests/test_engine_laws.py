@@ -336,3 +336,9 @@ def test_each_handed_example_gets_its_action(name: str) -> None:
     for field, ids in wanted.get("used", {}).items():
         assert set(ids) <= set(decision["used"][field])
     assert verify(decision) == []
+
+
+def test_numbers_are_written_in_one_form_whatever_the_version_of_the_library() -> None:
+    """Digests rest on it: orjson before 3.11.8 wrote 1e18 for what is 1e+18 since."""
+    written = orjson.dumps([1e16, 1e18, 1.5e300, 1e-7, 5e-324, 0.1, -0.0, 123456789012345680.0])
+    assert written == b"[1e+16,1e+18,1.5e+300,1e-7,5e-324,0.1,-0.0,1.2345678901234568e+17]"
