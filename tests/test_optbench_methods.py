@@ -177,18 +177,43 @@ def test_an_unchecked_record_is_the_claims_with_what_the_ledger_exposes() -> Non
     }
 
 
+@pytest.mark.parametrize("name", [*METHODS, *ABLATIONS])
+def test_a_reply_without_a_proposal_is_an_invalid_output_of_every_method_and_counted(name: str) -> None:
+    for text in ("", "no proposal", "{" * 20_000, '{"action": NaN}'):
+        bundle, said = decided(name, CLEAN[0], text), read_reply(text)
+        assert (bundle.action, bundle.invalid) == (None, said.reason)  # type: ignore[union-attr]
+        assert (bundle.answer, bundle.plan, bundle.record, bundle.proposed) == (None, {}, None, None)
+        assert (bundle.calls, bundle.tokens_in) == (1, 7)
+
+
+@dataclass
+class Dead:
+    """A backbone whose every call fails."""
+
+    name: str = "dead"
+    synthetic: bool = False
+
+    def complete(self, prompt: Prompt) -> Completion:
+        return Completion("", error="HTTP 500: gone")
+
+
+@pytest.mark.parametrize("name", [*METHODS, *ABLATIONS])
+def test_a_call_that_failed_is_an_invalid_output_of_every_method_whatever_the_evidence(name: str) -> None:
+    for world in WORLDS[::5]:
+        bundle = build(name, Dead()).decide(world.view)
+        assert (bundle.action, bundle.invalid, bundle.calls) == (None, "HTTP 500: gone", 1)
+
+
 @pytest.mark.parametrize("name", ["direct", "wirelessagent-contract", "critic", "no-action-governor"])
-def test_who_needs_the_proposer_has_no_action_without_one(name: str) -> None:
-    for text in ("", "no proposal", '{"plan": {}}'):
-        bundle = decided(name, CLEAN[0], text)
-        assert bundle.action is None
-        assert bundle.invalid
+def test_who_needs_the_proposers_action_has_none_without_one(name: str) -> None:
+    bundle = decided(name, CLEAN[0], '{"plan": {}}')
+    assert (bundle.action, bundle.invalid) == (None, "the reply names no action")
 
 
 @pytest.mark.parametrize(("name", "action"), [("always-apply", "APPLY"), ("always-block", "HOLD")])
 def test_a_sanity_row_says_one_thing(name: str, action: str) -> None:
     for world in WORLDS[::5]:
-        for text in (right(world, "RETRY"), "nothing"):
+        for text in (right(world, "RETRY"), '{"plan": {}}'):
             bundle = decided(name, world, text)
             assert bundle.action == action
             assert bundle.invalid is None
@@ -365,12 +390,15 @@ def test_the_agent_under_test_decides_as_the_engine_does_and_releases_what_it_re
     assert actions == BLOCKING | {"APPLY"}
 
 
+NOTHING = '{"plan": {}}'
+"""A proposal that can be read, and says nothing."""
+
+
 def test_the_guard_does_not_depend_on_what_the_proposer_says() -> None:
     for world in WORLDS:
-        said, unsaid = decided("wirelessopsagent", world, right(world)), decided("wirelessopsagent", world, "?")
+        said, unsaid = decided("wirelessopsagent", world, right(world)), decided("wirelessopsagent", world, NOTHING)
         refused = decided("wirelessopsagent", world, right(world, "HOLD"))
         assert said.action == unsaid.action == refused.action, world.family
-        assert unsaid.proposed is None
         assert unsaid.invalid is None
 
 
@@ -392,9 +420,9 @@ def test_what_the_evidence_supports_makes_the_answer_and_the_rest_is_the_word_of
     for o in view["episode"]["observations"]:
         if o["name"] == "min_rate":
             o["value"] = 1.25
-    assert decided("wirelessopsagent", World(world.item, view), "?").answer["min_rate_required"] == 1.25
+    assert decided("wirelessopsagent", World(world.item, view), NOTHING).answer["min_rate_required"] == 1.25
     view["episode"]["observations"] = [o for o in view["episode"]["observations"] if o["name"] != "cqi"]
-    assert "predicted_cqi" not in decided("wirelessopsagent", World(world.item, view), "?").answer
+    assert "predicted_cqi" not in decided("wirelessopsagent", World(world.item, view), NOTHING).answer
     said = decided("wirelessopsagent", World(world.item, view), right(world)).answer
     assert said["predicted_cqi"] == world.item.answer["predicted_cqi"]
 

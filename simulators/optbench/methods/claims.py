@@ -38,7 +38,7 @@ def as_proposed(
     """
     proposal = reply.proposal
     if proposal is None:
-        return reply.bundle(view, action)
+        return reply.bundle(view, None)
     return reply.bundle(
         view,
         proposal.action if action is None else action,

@@ -21,5 +21,5 @@ class Always:
     action: str
 
     def decide(self, view: Mapping[str, Any]) -> Bundle:
-        """The proposal under the one action; valid whatever the proposer says."""
+        """The proposal under the one action, whatever its own; invalid where there is none."""
         return as_proposed(view, ask(self.backbone, propose(view, "direct")), action=self.action)

@@ -3,11 +3,14 @@
 The guard is the engine that decides live traffic. This module only puts a proposal into an episode, and a decision into
 a bundle. An ablation is a configuration around the engine, never a switch in it.
 
-What the guard does not depend on is the proposer's text: a reply that cannot be read goes through it all the same, with
-an empty plan. What the engine vouches for (released, or a candidate's value with all its inputs supported) makes the
-answer. What it could not rebuild, because inputs are blocked, is the nominal answer of the question, by the tools: a
-question keeps its answer while the evidence under it is bad, and nothing of it is executed. Where the tools know
-nothing either, the proposer's own word stays.
+A reply that holds no proposal, and a call that failed, is an invalid output, here as in every method: there is nothing
+to assure, and a decision on nothing would earn a dead model a perfect row (section V-B: invalid responses and model
+call failures remain in every relevant denominator).
+
+What the engine vouches for (released, or a candidate's value with all its inputs supported) makes the answer. What it
+could not rebuild, because inputs are blocked, is the nominal answer of the question, by the tools: a question keeps its
+answer while the evidence under it is bad, and nothing of it is executed. Where the tools know nothing either, the
+proposer's own word stays.
 """
 
 from __future__ import annotations
@@ -43,7 +46,7 @@ class WirelessOpsAgent:
     ablation: Ablation = FULL
 
     def decide(self, view: Mapping[str, Any]) -> Bundle:
-        """The engine's decision on the backbone's proposal."""
+        """The engine's decision on the backbone's proposal; invalid where there is none."""
         document = self.ablation.evidence(view["episode"])
         contract = contract_of(document)
         by_reference = {key: value for key, value in document.items() if key != "contract"}
@@ -51,31 +54,36 @@ class WirelessOpsAgent:
         episode = episode_from(by_reference, {contract.contract_id: contract}, needs_proposal=False)
         admitted = normalised_view(episode)
         reply = ask(self.backbone, propose(view, "normalised", normalised=admitted))
+        if reply.proposal is None:
+            return reply.bundle(view, None)
         decision = assure(self._with_proposal(episode, contract, reply.proposal))
-        return self._bundle(view, reply, decision, admitted["fields"])
+        return self._bundle(view, reply, reply.proposal, decision, admitted["fields"])
 
-    def _with_proposal(self, episode: Episode, contract: Contract, proposal: RawProposal | None) -> Episode:
-        plan = {} if proposal is None else self.ablation.plan(proposal.plan, contract)
+    def _with_proposal(self, episode: Episode, contract: Contract, proposal: RawProposal) -> Episode:
         key = None if contract.control is None else contract.control.key
         raw = {
             "proposal_id": f"{episode.episode_id}/1",
             "proposer": self.backbone.name,
             "created_at_ms": episode.decided_at_ms - THOUGHT_MS,
             "control_key": key or contract.contract_id,
-            "intent": "APPLY" if proposal is None or proposal.action is None else proposal.action,
-            "plan": readable_plan(plan, contract),
+            "intent": "APPLY" if proposal.action is None else proposal.action,
+            "plan": readable_plan(self.ablation.plan(proposal.plan, contract), contract),
         }
         read = read_proposal(raw, contract, episode.decided_at_ms)
         return replace(episode, proposal=read, proposal_raw=raw)
 
     def _bundle(
-        self, view: Mapping[str, Any], reply: Reply, decision: Decision, admitted: Mapping[str, Any]
+        self,
+        view: Mapping[str, Any],
+        reply: Reply,
+        proposal: RawProposal,
+        decision: Decision,
+        admitted: Mapping[str, Any],
     ) -> Bundle:
-        proposal, released = reply.proposal, self.ablation.released
+        released = self.ablation.released
         contract = contract_of(view["episode"])
         record = _record(decision, admitted)
-        answer: Any = None if proposal is None else proposal.answer
-        plan: Mapping[str, Any] = {} if proposal is None else proposal.plan
+        answer, plan = proposal.answer, proposal.plan
         if released == "rebuilt":
             plan = orjson.loads(decision.record)["candidate"]
             claimed = answer if isinstance(answer, Mapping) else {}
@@ -85,10 +93,9 @@ class WirelessOpsAgent:
             record["repairs"] += done
         else:
             record["repairs"] = []
-        intent = None if proposal is None else proposal.action
         return reply.bundle(
             view,
-            decision.action if self.ablation.governed else intent,
+            decision.action if self.ablation.governed else proposal.action,
             answer=answer,
             plan=plan,
             record=record,
