@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import json
 import math
+import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,6 +22,8 @@ from hypothesis import strategies as st
 
 from simulators.optbench import scoring
 from simulators.optbench.agents import Bundle, RawProposal
+from simulators.optbench.base.wcmsa import generate_wcmsa
+from simulators.optbench.base.wcns import generate_wcns
 from simulators.optbench.model import (
     DOMAINS,
     REFERENCES,
@@ -44,6 +47,7 @@ from simulators.optbench.scoring.outcome import ACTIONS, INVALID, Outcome, immat
 from simulators.optbench.scoring.preservation import clean_fields, preserved
 from simulators.optbench.scoring.quantities import convert
 from simulators.optbench.scoring.records import faithful, state_right, unsafe_overwrites
+from simulators.optbench.scoring.terms import terms
 
 T = 1_790_000_000_000
 SLICING_ANSWER = {"slice_type": "eMBB", "cqi": 10, "bandwidth": 10.0, "throughput": 104.14}
@@ -379,6 +383,114 @@ def test_a_calculation_needs_the_reference_answer_alone() -> None:
     assert reasons({}, CALCULATION, None) == wrong
 
 
+def test_an_answer_beside_a_right_plan_must_be_right_too_and_is_not_executed() -> None:
+    for answer in ({}, None, "no idea", {**SLICING_ANSWER, "bandwidth": 10.4}, {**SLICING_ANSWER, "cqi": 11}):
+        outcome = judge(case_of(), bundle_of(answer=answer))
+        assert (outcome.exact, outcome.safe, outcome.unsafe) == (True, False, False), answer
+        assert outcome.ops > 0
+    for answer in (SLICING_ANSWER, json.dumps(SLICING_ANSWER), {**SLICING_ANSWER, "bandwidth": 10.1}):
+        assert judge(case_of(), bundle_of(answer=answer)).safe, answer
+
+
+@pytest.mark.parametrize(("answer", "plan", "safe", "unsafe"), [
+    ("168 kbit/s", 168_000, True, False), (None, 168_000, True, False), ({}, 168_000, False, False),
+    ("170 kbit/s", 168_000, False, False), ("168 kbit/s", 170_000, False, True), (None, None, False, True),
+    ("168 kbit/s", None, True, False), ({"value": 1, "unit": "W"}, None, False, True),
+])  # fmt: skip
+def test_of_a_calculation_both_the_plan_and_the_answer_must_be_right_where_they_are_given(
+    answer: Any, plan: Any, safe: bool, unsafe: bool
+) -> None:
+    case = case_of(item=CALCULATION, view=view_of(item=CALCULATION))
+    given_plan = {} if plan is None else {"answer": {"value": plan, "unit": "bit/s"}}
+    outcome = judge(case, bundle_of(answer=answer, plan=given_plan, record=None))
+    assert (outcome.safe, outcome.unsafe) == (safe, unsafe)
+
+
+def test_a_position_is_the_reference_position_but_for_rounding() -> None:
+    def safe(x: float) -> bool:
+        position = {"x": x, "y": MOBILE.answer["predicted_position"]["y"]}
+        answer = {**MOBILE.answer, "predicted_position": position}
+        case = case_of(item=MOBILE, view=view_of(item=MOBILE), facts=Facts(()))
+        return judge(case, bundle_of(answer=answer, plan=plan_of(MOBILE), record=None)).safe
+
+    x = MOBILE.answer["predicted_position"]["x"]
+    assert safe(x)
+    assert safe(x + 0.01)
+    assert not safe(x + 0.1)
+
+
+MOBILE = generate_wcmsa(random.Random(3), 3)
+
+
+def plan_of(item: BaseItem, **changes: Any) -> dict[str, Any]:
+    """The reference plan of an item with these values instead."""
+    return {name: {"value": changes.get(name, value), "unit": field.unit}
+            for name, field in terms(item.contract).items()
+            if field.kind == "planned" for value in [item.plan[name]]}  # fmt: skip
+
+
+def constrained(task: Task, **observed_values: Any) -> BaseItem:
+    """An item of the benchmark's own contract: 5 MHz of URLLC (30 MHz over 6), with these nominal values instead."""
+    item = generate_wcns(random.Random(1), 1) if task == "WCNS" else MOBILE
+    state = {**item.observed, "service_class": "URLLC", "urllc_users": 5, "cqi": 10, **observed_values}
+    throughput = round(10 * 5.0 * math.log10(11), 2)
+    return replace(item, observed=state, plan={**item.plan, "slice_type": "URLLC", "bandwidth": 5.0,
+                                               "throughput": throughput})  # fmt: skip
+
+
+@pytest.mark.parametrize("task", ["WCNS", "WCMSA"])
+def test_a_plan_within_tolerance_of_the_reference_must_keep_every_constraint(task: Task) -> None:
+    item = constrained(task, **({} if task == "WCNS" else {"min_rate": 1.0}))
+    assert not reasons(plan_of(item), item)
+    assert not reasons(plan_of(item, bandwidth=4.975), item)
+    assert reasons(plan_of(item, bandwidth=5.025), item) == {Shortfall("infeasible", "range")}
+    small = replace(item, observed={**item.observed, "urllc_capacity": 4.99})
+    assert reasons(plan_of(small), small) == {Shortfall("infeasible", "capacity")}
+    outcome = judge(case_of(item=item, view=view_of(item=item)), bundle_of(plan=plan_of(item, bandwidth=5.025)))
+    assert (outcome.safe, outcome.blockers) == (False, ("feasibility",))
+
+
+def test_a_rate_is_recomputed_from_the_bandwidth_planned() -> None:
+    needed = round(10 * 5.0 * math.log10(11), 2)
+    item = constrained("WCMSA", min_rate=needed)
+    assert not reasons(plan_of(item), item)
+    assert reasons(plan_of(item, bandwidth=4.98), item) == {Shortfall("infeasible", "qos")}
+    claimed = {**plan_of(item, bandwidth=4.98), "throughput": {"value": needed, "unit": "Mbit/s"}}
+    assert reasons(claimed, item) == {Shortfall("infeasible", "qos")}, "whatever it claims"
+    deaf = constrained("WCMSA", min_rate=needed, cqi=9)
+    assert reasons(plan_of(deaf), deaf) == {Shortfall("infeasible", "qos")}
+
+
+@pytest.mark.parametrize(("age_ms", "broken"), [(640, False), (520, True), (280, True), (160, True)])
+def test_event_a3_must_hold_at_every_sample_of_the_window(age_ms: int, broken: bool) -> None:
+    item = constrained("WCMSA", min_rate=1.0)
+    serving = dict(item.series["rsrp_serving"])
+    series = {**item.series, "rsrp_serving": tuple((serving | {age_ms: serving[age_ms] + 50.0}).items())}
+    lost = replace(item, series=series)
+    assert reasons(plan_of(lost), lost) == ({Shortfall("infeasible", "a3")} if broken else set())
+    now = replace(item, observed={**item.observed, "rsrp_target": item.observed["rsrp_serving"]})
+    assert reasons(plan_of(now), now) == {Shortfall("infeasible", "a3")}
+
+
+def test_a_constraint_on_what_the_plan_leaves_out_is_not_judged_and_one_without_a_value_fails() -> None:
+    item = constrained("WCNS")
+    assert reasons({"slice_type": plan_of(item)["slice_type"]}, item) == {Shortfall("missing", "bandwidth")}
+    contract = {**item.contract, "constraints": [{"id": "odd", "expr": "1/(bandwidth - 5) > 0 or not (x == x)"}]}
+    odd = replace(item, contract=contract)
+    assert reasons(plan_of(odd), odd) == {Shortfall("infeasible", "odd")}
+
+
+def test_what_breaks_a_constraint_was_not_right_and_need_not_be_preserved() -> None:
+    item = constrained("WCNS")
+    case = case_of(item=item, facts=Facts(()))
+    beyond = plan_of(item, bandwidth=5.025)
+    assert preserved(case, bundle_of(plan=plan_of(item), proposed=RawProposal("APPLY", None, beyond))) == (1, 1)
+
+
+def test_equal_contracts_are_read_once() -> None:
+    assert terms(CONTRACT) is terms(json.loads(json.dumps(CONTRACT)))
+
+
 # records
 
 
@@ -422,6 +534,18 @@ def test_a_claim_that_the_ledger_does_not_bear_out_is_named(told: dict[str, Any]
     failing = faithful(record_of(capacity={**claim(CAPACITY), **change}), view_of(held))
     assert failing
     assert all(fault.startswith("capacity: ") for fault in failing)
+
+
+def test_what_is_not_claimed_of_a_cited_observation_cannot_disagree() -> None:
+    cited = {"state": "supported", "observation": CAPACITY["id"]}
+    assert faithful(record_of(capacity=cited), view_of()) == []
+    assert faithful(record_of(capacity={**cited, "value": None, "unit": None}), view_of()) == []
+    assert faithful(record_of(capacity={**cited, "observation": "o-99"}), view_of())
+    assert faithful(record_of(capacity=cited), view_of({**CAPACITY, "source": "stranger"}))
+    assert faithful(record_of(capacity=cited), view_of({**CAPACITY, "unit": None})), "that supports nothing"
+    assert faithful(record_of(capacity=cited), view_of({**CAPACITY, "value": None}))
+    bare = {name: {"state": "supported", "observation": f"{name}-primary"} for name in CRITICAL}
+    assert judge(case_of(), bundle_of(record={"fields": bare})).ops == 1
 
 
 def test_a_blocked_field_may_cite_what_blocks_it_but_only_what_is_there() -> None:
@@ -636,7 +760,7 @@ def test_the_identities_of_an_outcome(
     assert outcome.kept <= outcome.clean
     assert 0 <= outcome.ops <= (outcome.exact + outcome.score + outcome.state + outcome.faithful) / 4
     if outcome.action == outcome.reference == "APPLY" and outcome.valid:
-        assert outcome.safe != outcome.unsafe
+        assert outcome.safe != outcome.unsafe, "the answer is the reference answer"
 
 
 # the frozen evaluator
@@ -814,6 +938,18 @@ def test_apply_counts_cover_every_output_after_and_every_proposal_before(given_o
     assert before.tp + before.fp == sum(o.proposed == "APPLY" for o in proposed)
     assert before.tp + before.fp + before.fn + before.tn == len(proposed)
     assert math.isnan(after.recall) == (metrics.apply_references(given_outcomes) == 0)
+
+
+@pytest.mark.parametrize(("reference", "fn", "tn"), [("APPLY", 1, 0), ("HOLD", 0, 1)])
+def test_a_reply_that_does_not_read_is_no_apply_before_repair_and_who_asked_nobody_proposed_nothing(
+    reference: str, fn: int, tn: int
+) -> None:
+    case = case_of(reference, [] if reference == "APPLY" else ["users"])
+    asked = judge(case, bundle_of(None, proposed=None, invalid="no JSON", calls=1))
+    before = metrics.apply_counts([asked], "before")
+    assert (before.tp, before.fp, before.fn, before.tn) == (0, 0, fn, tn)
+    foreign = judge(case, bundle_of("HOLD", proposed=None, calls=0))
+    assert metrics.apply_counts([foreign], "before") == metrics.ApplyCounts(0, 0, 0, 0)
 
 
 def test_an_invalid_output_lowers_a_metric_as_a_wrong_one_does() -> None:

@@ -29,6 +29,8 @@ _SLIPS: Final = (
     (0.45, 0.55, 0.3), (1.9, 2.1, 0.3),
 )  # fmt: skip
 _POSITION_SCALE_M: Final = 20.0
+_WHOLE: Final = 1.0 - math.pow(0.02 / _POSITION_SCALE_M, 1.2)
+"""What a part of the reference answer scores at least: a position is rounded to 0.01 m along each axis."""
 
 
 def score(task: Task, answer: Any, reference: Mapping[str, Any], scorer: Scorer = "strict") -> float:
@@ -43,9 +45,15 @@ def score(task: Task, answer: Any, reference: Mapping[str, Any], scorer: Scorer 
     return min(1.0, math.fsum(share * part(answer, reference) for share, part in shares))
 
 
-def same_calculation(answer: Any, reference: Mapping[str, Any]) -> bool:
-    """Whether a WCHW answer is the reference answer: less than 1 % off it."""
-    return _calculation(answer, reference, "strict") == 1.0
+def same_answer(task: Task, answer: Any, reference: Mapping[str, Any]) -> bool:
+    """Whether `answer` is the reference answer: no part of it lies below its first tier.
+
+    WCHW: less than 1 % off. Others: slice, CQI and QoS as they are, bandwidth and throughput less than 2 % off, a
+    position but for rounding.
+    """
+    if task == "WCHW":
+        return _calculation(answer, reference, "strict") == 1.0
+    return all(part(answer, reference) >= _WHOLE for _, part in _SHARES[task])
 
 
 def _calculation(answer: Any, reference: Mapping[str, Any], scorer: Scorer) -> float:

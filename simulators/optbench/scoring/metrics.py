@@ -166,8 +166,8 @@ class ApplyCounts:
 def apply_counts(outcomes: Sequence[Outcome], stage: Literal["before", "after"]) -> ApplyCounts:
     """Table IV: APPLY decisions before repair (the proposal's action) or after it (the bundle's).
 
-    Before counts the outputs that had a proposal, one without a readable action being no APPLY; after counts all, and
-    an APPLY on a blocking reference as one whether the output is valid or not.
+    Before counts the outputs for which a backbone was asked, a reply that does not read or names no action being no
+    APPLY; after counts all, and an APPLY on a blocking reference as one whether the output is valid or not.
     """
     if stage == "before":
         chosen = [(o.reference == "APPLY", o.proposed == "APPLY") for o in outcomes if o.proposed is not None]

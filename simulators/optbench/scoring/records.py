@@ -148,8 +148,9 @@ def faithful(record: Any, view: Mapping[str, Any]) -> list[str]:
 
     A record that is missing or no mapping is one failing claim. Of every observed field: the state is one of `STATES`;
     a cited observation exists, had arrived, and is bound by name to that field alone; the claimed value and unit are
-    what it says, after conversion; a supported field cites one, from a source that the field lists. Every critical
-    observed field is mentioned; every id among `blocked`, and among the `support` of a repair, exists. Never raises.
+    what it says, after conversion (with neither, nothing is claimed of them); a supported field cites one that can be
+    read in the field's terms, from a source that the field lists. Every critical observed field is mentioned; every id
+    among `blocked`, and among the `support` of a repair, exists. Never raises.
     """
     if not isinstance(record, Mapping):
         return ["no record"]
@@ -208,10 +209,12 @@ def _faults(name: Any, claim: Any, ledger: Ledger) -> Iterator[str]:
 def _says(observation: Observation, claim: Mapping[str, Any], field: Terms, supported: bool) -> bool:
     """Whether an observation says what is claimed of it; of a blocked field, also in terms that the field cannot read.
 
-    A blocked field may leave the value out.
+    A blocked field may leave the value out; any field, value and unit together: what is not claimed cannot disagree.
     """
     value, unit = claim.get("value"), claim.get("unit")
     claimed, told = field.read(value, unit), field.read(observation["value"], observation.get("unit"))
+    if value is None and unit is None and told is not None:
+        return True
     if claimed is not None and told is not None:
         return equal(claimed, told)
     if supported:

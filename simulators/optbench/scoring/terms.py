@@ -7,7 +7,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Final
+
+import orjson
 
 from simulators.optbench.model import Scalar
 from simulators.optbench.scoring.quantities import convert, number
@@ -21,7 +24,10 @@ _OF_TOLERANCE: Final = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """One field of a contract. `names`: its own and its aliases, canonical; `inputs`: the fields that `expr` reads."""
+    """One field of a contract. `names`: its own and its aliases, canonical; `inputs`: the fields that `expr` reads.
+
+    `expr`: empty where there is none.
+    """
 
     kind: str
     type: str
@@ -36,6 +42,7 @@ class Terms:
     schemas: tuple[str, ...] | None
     freshness_ms: int
     subject: str | None
+    expr: str
     inputs: frozenset[str]
 
     def read(self, value: Any, unit: Any) -> Scalar | None:
@@ -77,10 +84,15 @@ def canonical(name: str) -> str:
     return name.casefold().replace(" ", "_").replace("-", "_")
 
 
-def terms(contract: Mapping[str, Any]) -> dict[str, Terms]:
-    """Field → its terms, in the contract's order. The contract is one that loads."""
-    fields = contract["fields"]
-    return {name: _terms(name, document, frozenset(fields)) for name, document in fields.items()}
+def terms(contract: Mapping[str, Any]) -> Mapping[str, Terms]:
+    """Field → its terms, in the contract's order. The contract is one that loads; equal ones are read once."""
+    return _read(orjson.dumps(contract["fields"]))
+
+
+@lru_cache(maxsize=1024)
+def _read(document: bytes) -> Mapping[str, Terms]:
+    fields = orjson.loads(document)
+    return MappingProxyType({name: _terms(name, one, frozenset(fields)) for name, one in fields.items()})
 
 
 def _terms(name: str, document: Mapping[str, Any], fields: frozenset[str]) -> Terms:
@@ -99,10 +111,6 @@ def _terms(name: str, document: Mapping[str, Any], fields: frozenset[str]) -> Te
         schemas=None if schemas is None else tuple(schemas),
         freshness_ms=document.get("freshness_ms", 0),
         subject=document.get("subject"),
-        inputs=_identifiers(document.get("expr", "")) & fields,
+        expr=document.get("expr", ""),
+        inputs=frozenset(_IDENTIFIER.findall(document.get("expr", ""))) & fields,
     )
-
-
-@lru_cache(maxsize=1024)
-def _identifiers(expr: str) -> frozenset[str]:
-    return frozenset(_IDENTIFIER.findall(expr))
