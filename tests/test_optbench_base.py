@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import random
+import re
 import time
 from collections.abc import Mapping
 from functools import cache
@@ -20,7 +21,7 @@ from simulators.optbench.base.anchors import ANCHORS, GENERATORS, SPLITS, Anchor
 from simulators.optbench.base.channel import NOISE_DBM, TX_POWER_DBM, path_loss_db
 from simulators.optbench.base.files import content, read_files
 from simulators.optbench.base.formulas import FORMULAS
-from simulators.optbench.base.gold import AGREEMENT, contradicted_by, gold_in_unit, gold_number
+from simulators.optbench.base.gold import AGREEMENT, Gold, contradicted_by, gold_of, is_in_its_digits
 from simulators.optbench.base.lookup import compute, coverage, look_up
 from simulators.optbench.base.rules import SLICES, bandwidth_mhz, cqi_of_snr, predicted_m, qos_satisfied
 from simulators.optbench.base.rules import throughput_mbit_s as throughput
@@ -249,11 +250,16 @@ def test_a_generated_walk_is_smooth(seed: int) -> None:
 # formula tools
 
 
-def draws(name: str) -> list[dict[str, float]]:
-    """Every combination of values that generated questions give a formula; of many, some."""
+def combinations(name: str) -> list[dict[str, float]]:
+    """Every combination of values that generated questions give a formula."""
     parameters = FORMULAS[name].parameters
     names = [p.name for p in parameters]
-    found = [dict(zip(names, values, strict=True)) for values in itertools.product(*[p.draws for p in parameters])]
+    return [dict(zip(names, values, strict=True)) for values in itertools.product(*[p.draws for p in parameters])]
+
+
+def draws(name: str) -> list[dict[str, float]]:
+    """Some of them."""
+    found = combinations(name)
     return found[:: max(1, len(found) // 8)]
 
 
@@ -348,37 +354,201 @@ def test_what_no_tool_fits_or_two_fit_is_not_looked_up(question: str) -> None:
     assert look_up(question) is None
 
 
+ANOTHER_QUESTION = [
+    "Compute BER for non-coherent orthogonal BFSK at E_b/N_0=8 dB with Q.",
+    "Differentially coherent BPSK over AWGN. Given E_b/N_0 = 2 dB, estimate BER P_b.",
+    "Compute SSB-AM bandwidth. Message bandwidth W=5 kHz.",
+    "VSB-AM bandwidth. Message bandwidth W=5 kHz.",
+    "AM bandwidth. Message bandwidth W=5 kHz. For SSB, what is RF bandwidth?",
+    "A PCM system samples at 8 kHz and uses n=8 bits per sample with 2 channels. Find bit rate.",
+    "A stereo PCM system samples at 8 kHz and uses n=8 bits/sample. Find bit rate.",
+    "A uniform quantizer has M=64 levels. Using SQNR(dB)=20log10(M)+1.76, compute SQNR.",
+    "Quantizer SQNR using 20log10(M)+1.76. If M=64 levels, compute SQNR (dB).",
+    "16-QAM union-bound BER. Using p_b≈(3/4)Q(\\sqrt{(2/5)E_b/N_0}), compute p_b for E_b/N_0=14 dB.",
+    "8PSK nearest-neighbor union bound. Use p_b≈(1/3)Q(\\sqrt{6(E_b/N0)} sin(π/8)). For E_b/N0=10 dB, compute p_b.",
+    "DBPSK over AWGN. E_b/N_0=3 dB. Compute P_b=0.25 e^{-\\gamma_b}.",
+    "Coherent BPSK over AWGN. Given E_b/N_0 = 2 dB, estimate BER P_b=Q(\\sqrt{E_b/N_0}).",
+    "For BPSK, if Pb=0.01, estimate required E_b/N0 (linear).",
+    "Convert linear SNR=31 to dB, then subtract the noise figure.",
+    "If SNR=15 dB, compute C/B in Mbit/s.",
+    "If bit rate R_b=100 kbit/s, what is first-null bandwidth?",
+    "RZ first-null bandwidth for R_b=100 kbit/s.",
+    "Doppler shift. f_c=900 MHz, v=15 m/s, θ=60°. Compute f_D=v/λ.",
+    "Two-ray critical distance. f_c=1.8 GHz, h_t=30 m, h_r=3 m. Compute d_c=2h_t h_r/λ.",
+    "In same channel (B=4 kHz, α=0.5), need R_b=16 kbit/s. What minimum M (power of 2) is needed?",
+    "For coherent OOK with A=1, N0=0.5, P1=0.7, P2=0.8, compute V_T.",
+    "A source emits 3 symbols with probabilities {0.6,0.3,0.2}. Compute H (bits/symbol).",
+    "Given E_s=10 for 64-QAM and k=4 bits/symbol, compute E_b.",
+    "Convert half of 30 dBm to watts.",
+]  # fmt: skip
+COUNTS = [
+    "Compute PCM bits per sample given L={} levels.",
+    "An m-sequence has degree n={}. Find period.",
+    "A maximal-length LFSR has period {}. Find degree n.",
+    "A PCM system samples at 20 kHz and uses n={} bits/sample. Find bit rate.",
+    "A ({},7) linear block code: how many parity bits are added?",
+]
+IMPOSSIBLE = [
+    "Noise power is -150 W. Convert to watts.",
+    "Noise power is 0 W. Convert to watts.",
+    "Log-normal shadowing with μ=0 W and σ=7 dB. Find outage probability for threshold -80 dBm.",
+    "Convert 99999 dBm to watts.",
+    "Convert 1e999 dBm to watts.",
+    "Carson bandwidth. FM with f_m=-3 kHz and Δf=12 kHz. Find B_FM.",
+    "BSC capacity. For crossover probability p=1.2, compute capacity C=1-H2(p) (bits/use).",
+]
+
+
+@pytest.mark.parametrize("question", [*ANOTHER_QUESTION, *IMPOSSIBLE])
+def test_another_question_than_the_tools_and_a_value_that_cannot_be_are_not_looked_up(question: str) -> None:
+    assert look_up(question) is None
+
+
+@pytest.mark.parametrize("spelling", ["noncoherent", "Non-coherent", "non-coherent"])
+def test_noncoherent_is_noncoherent_however_it_is_spelt(spelling: str) -> None:
+    found = look_up(f"Compute BER for {spelling} orthogonal BFSK at E_b/N_0=8 dB.")
+    assert found is not None
+    assert found.formula.name == "ber_fsk_noncoherent"
+
+
+@pytest.mark.parametrize("question", COUNTS)
+def test_counts_are_whole(question: str) -> None:
+    found = look_up(question.format(255 if "period" in question or "(" in question else 16))
+    assert found is not None
+    assert found.result == round(found.result)
+    for none in ("5.5", "0", "-4", "1e-3"):
+        assert look_up(question.format(none)) is None
+
+
+@pytest.mark.parametrize("question", [COUNTS[0].format(300), COUNTS[2].format(100), COUNTS[4].format(5)])
+def test_a_count_that_would_not_be_whole_and_positive_is_none(question: str) -> None:
+    assert look_up(question) is None
+
+
+def changed(question: str) -> list[str]:
+    """The question with each of its numbers changed, one at a time: for 2.4, say, it says 3.4, and once more 5.3."""
+    return [
+        f"{question[: match.start()]}{float(match[0]) * factor + more:.12g}{question[match.end() :]}"
+        for match in re.finditer(r"\d+(?:\.\d+)?", question)
+        for factor, more in ((1, 1), (2, 0.5))
+    ]
+
+
+def assert_every_number_matters(question: str) -> None:
+    """A number that is changed is a parameter, and changes it; or the lookup says nothing."""
+    before = look_up(question)
+    assert before is not None, question
+    for other in changed(question):
+        after = look_up(other)
+        assert after is None or after.parameters != before.parameters, other
+        assert after is None or after.formula.name == before.formula.name, other
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_every_number_of_a_generated_question_matters(name: str) -> None:
+    assert_every_number_matters(worded(FORMULAS[name], draws(name)[0]))
+
+
+@needs_data
+def test_every_number_of_a_published_question_matters() -> None:
+    for question in dict.fromkeys(row["question"] for row in rows("wchw_validate.jsonl")):
+        if look_up(question) is not None:
+            assert_every_number_matters(question)
+
+
+@needs_data
+def test_a_word_that_turns_a_published_question_leaves_it_without_an_answer() -> None:
+    for question in dict.fromkeys(row["question"] for row in rows("wchw_validate.jsonl")):
+        if look_up(question) is not None:
+            words = question.split(" ")
+            for place in range(len(words) + 1):
+                assert look_up(" ".join([*words[:place], "twice", *words[place:]])) is None
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_every_combination_of_draws_has_a_finite_result_other_than_zero_or_is_drawn_again(name: str) -> None:
+    formula, found = FORMULAS[name], [compute(FORMULAS[name], parameters) for parameters in combinations(name)]
+    results = [result for result in found if result is not None]
+    assert results, "else this formula is drawn in vain"
+    assert all(math.isfinite(result) and result != 0.0 for result in results)
+    assert not formula.whole or all(result >= 1 and result == pytest.approx(round(result)) for result in results)
+    without = [p for p, result in zip(combinations(name), found, strict=True) if result is None]
+    for parameters in without:
+
+        class Drawn(random.Random):
+            """Draws this formula with these values, then any other."""
+
+            given = iter([formula, *parameters.values()])
+
+            def choice(self, seq: Any) -> Any:
+                return next(self.given, None) or super().choice(seq)
+
+        assert GENERATORS["WCHW"](Drawn(1), 1).observed["result"] not in (None, 0.0)
+
+
 @needs_data
 def test_lookup_covers_most_published_questions_and_most_golds_agree_with_the_tools() -> None:
     asked = {row["question"]: row["answer"] for row in rows("wchw_validate.jsonl")}
     assert coverage(asked) >= 240
     found = {question: look_up(question) for question in asked}
-    golds = [(gold_in_unit(asked[q], f.formula), f.result) for q, f in found.items() if f is not None]
-    agreeing = sum(gold is not None and math.isclose(gold, result, rel_tol=AGREEMENT) for gold, result in golds)
+    golds = [(gold_of(asked[q]), f) for q, f in found.items() if f is not None]
+    told = [(None if gold is None else gold.in_unit_of(f.formula), f.result) for gold, f in golds]
+    agreeing = sum(gold is not None and math.isclose(gold, result, rel_tol=AGREEMENT) for gold, result in told)
     assert agreeing >= 0.85 * len(golds)
 
 
 # golds
 
 
+def gold(answer: str) -> Gold:
+    found = gold_of(answer)
+    assert found is not None
+    return found
+
+
 def test_a_gold_is_one_number_in_some_unit() -> None:
-    assert gold_number("2.5e-3 W") == 2.5e-3
-    assert gold_number("M = 64") == 64
-    assert gold_number("n=22") == 22
-    assert gold_number("0.338 km^2") == 0.338
-    for several in ("1 (0 dB)", "n=6, R_b=60 kbit/s", "A/2", "No", "238–262 kHz"):
-        assert gold_number(several) is None
-    assert gold_in_unit("22.6 kbit/s", FORMULAS["capacity"]) == pytest.approx(0.0226)
-    assert gold_in_unit("60 ksps", FORMULAS["symbol_rate"]) == 60_000
-    assert gold_in_unit("101.8 users", FORMULAS["users_cdma"]) == 101.8
+    for text, number in (("2.5e-3 W", 2.5e-3), ("M = 64", 64), ("n=22", 22), ("0.338 km^2", 0.338)):
+        assert gold(text).number == number
+    for none in ("1 (0 dB)", "n=6, R_b=60 kbit/s", "A/2", "No", "238–262 kHz", "1e999 W"):
+        assert gold_of(none) is None
+    assert gold("22.6 kbit/s").in_unit_of(FORMULAS["capacity"]) == pytest.approx(0.0226)
+    assert gold("60 ksps").in_unit_of(FORMULAS["symbol_rate"]) == 60_000
+    assert gold("101.8 users").in_unit_of(FORMULAS["users_cdma"]) == 101.8
+
+
+@pytest.mark.parametrize("impossible", ["-150 W", "0 W"])
+def test_a_gold_that_has_no_value_in_the_results_unit_has_none(impossible: str) -> None:
+    assert gold(impossible).in_unit_of(FORMULAS["dbm"]) is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "name", "within", "beyond"),
+    [
+        ("4.3 dB", "ebn0_antipodal", (4.25, 4.323, 4.399), (4.24, 4.41)),  # rounded or cut
+        ("-4.3 dB", "ebn0_antipodal", (-4.25, -4.323), (-4.24, -4.41, 4.3)),
+        ("0.076", "outage", (0.07656, 0.0755), (0.0771, 0.0754)),
+        ("10.6 dB", "ebn0_16qam", (10.55,), (10.522,)),
+        ("870 m", "critical_distance", (869.5, 870.9), (1540.0,)),
+        ("2.4 mW", "noise_power", (0.00236, 0.00249), (0.0023,)),
+        ("n=22", "sync_length", (22.0,), (23.0, 21.6)),  # a count has all its digits
+    ],
+)
+def test_a_value_is_a_gold_in_its_digits_where_they_are_the_values_own(
+    answer: str, name: str, within: tuple[float, ...], beyond: tuple[float, ...]
+) -> None:
+    assert all(is_in_its_digits(gold(answer), value, FORMULAS[name]) for value in within)
+    assert not any(is_in_its_digits(gold(answer), value, FORMULAS[name]) for value in beyond)
 
 
 def test_steps_contradict_a_gold_only_where_their_end_holds_no_such_number() -> None:
-    assert contradicted_by("Step 1: 0.361 is wrong.\nStep 2: V=0.1535.", 0.361) == 0.1535
-    assert contradicted_by(r"Step 1: x=2.\nStep 2: P\approx2.45\times10^{-4}.", 2.45e-4) is None
-    assert contradicted_by("Step 1: C=0.585e6=0.585 Mbit/s.", 0.585) is None
-    assert contradicted_by("Step 1: 20 W, thus 0.02 kW", 20) is None, "a power of ten is a unit's"
-    assert contradicted_by("Step 1: it follows from symmetry.", 3) is None
+    assert contradicted_by("Step 1: 0.361 is wrong.\nStep 2: V=0.1535.", gold("0.361")) == 0.1535
+    assert contradicted_by(r"Step 1: x=2.\nStep 2: P\approx2.45\times10^{-4}.", gold("2.45e-4")) is None
+    assert contradicted_by("Step 1: C=0.585e6=0.585 Mbit/s.", gold("0.585")) is None
+    assert contradicted_by("Step 1: 20 W, thus 0.02 kW", gold("20")) is None, "a power of ten is a unit's"
+    assert contradicted_by("Step 1: it follows from symmetry.", gold("3")) is None
+    assert contradicted_by("Step 1: 10log10(2.72)=4.346 dB.", gold("4.3 dB")) is None, "to its two digits"
+    assert contradicted_by("Step 1: 0.10517/39.6=0.00266 s.", gold("0.0040 s")) == 0.00266
+    assert contradicted_by("Step 1: it is 1e999, or 0.", gold("3")) == 0.0
 
 
 # files
@@ -414,7 +584,9 @@ def test_every_row_that_is_not_used_is_excluded_with_its_reason(tmp_path: Path) 
     assert found["wchw_test:steps2"] == "wrong gold: its own steps give 8 where the gold says 9 Mbps"
     assert found["wchw_test:unknown"] == "no formula tool"
     assert found["wchw_test:words"].startswith("no formula tool")
-    assert found["wchw_test:tool"] == "wrong gold: the tool capacity_linear gives 3 Mbit/s where the gold says 9 Mbps"
+    assert found["wchw_test:tool"] == (
+        "tool and gold disagree: the tool capacity_linear gives 3 Mbit/s where the gold says 9 Mbps"
+    )
     assert len(found) == 9
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from simulators.optbench.base.gold import agrees, contradicted_by, gold_in_unit, gold_number
+from simulators.optbench.base.gold import agrees, contradicted_by, gold_of, is_in_its_digits
 from simulators.optbench.base.lookup import look_up
 from simulators.optbench.base.wchw import wchw_item
 from simulators.optbench.base.wcmsa import wcmsa_item
@@ -138,12 +138,13 @@ def _outcomes(task: Task, paths: list[Path]) -> Iterator[tuple[str, BaseItem | s
             if not line.strip():
                 continue
             place = f"{path.name}:{number}"
+            unreadable = f"unreadable: {path.name}, line {number}: "
             try:
                 row = _ROWS[task].model_validate_json(line)
             except ValidationError as error:
                 first = error.errors()[0]
                 where = ".".join(map(str, first["loc"])) or "the row"
-                yield place, f"unreadable: {path.name}, line {number}: {where}: {first['msg']}"
+                yield place, f"{unreadable}{where}: {first['msg']}"
                 continue
             item_id = f"{path.stem}:{row.id}"
             question = " ".join(row.question.split())
@@ -155,15 +156,18 @@ def _outcomes(task: Task, paths: list[Path]) -> Iterator[tuple[str, BaseItem | s
             asked[question] = item_id
             try:
                 item = _READERS[task](item_id, row)
+                same = contents.setdefault(content(item), item_id)
             except Unusable as reason:
                 yield item_id, str(reason)
                 continue
-            same = contents.setdefault(content(item), item_id)
+            except Exception as error:  # a row that nobody foresaw costs itself, not the files
+                yield item_id, f"{unreadable}{type(error).__name__}: {error}"
+                continue
             yield item_id, item if same == item_id else f"duplicate of {same} in other words"
 
 
 def _wchw(item_id: str, row: Any) -> BaseItem:
-    gold = gold_number(row.answer)
+    gold = gold_of(row.answer)
     if gold is None:
         raise Unusable("no formula tool: the gold is not one number")
     steps = contradicted_by(row.cot, gold)
@@ -172,10 +176,13 @@ def _wchw(item_id: str, row: Any) -> BaseItem:
     found = look_up(row.question)
     if found is None:
         raise Unusable("no formula tool")
-    value = gold_in_unit(row.answer, found.formula)
+    value = gold.in_unit_of(found.formula)
     if value is None or not agrees(value, found.result):
         said = f"{found.result:.4g} {found.formula.spoken or found.formula.unit}".removesuffix(" 1")
-        raise Unusable(f"wrong gold: the tool {found.formula.name} gives {said} where the gold says {row.answer}")
+        both = f"the tool {found.formula.name} gives {said} where the gold says {row.answer}"
+        if is_in_its_digits(gold, found.result, found.formula):
+            raise Unusable(f"the gold is too coarse for the contract's tolerance: {both}")
+        raise Unusable(f"tool and gold disagree: {both}")
     if any(found.parameters[p.name] == 0.0 for p in found.formula.parameters if p.unit == "1"):
         raise Unusable("a parameter is 0: no disagreement about it could be immaterial")
     return wchw_item(item_id, "file", row.question, found, value)

@@ -11,7 +11,9 @@ _DB: Final = ("dB", (1.0, 2.5, 4.0, 5.5, 7.0, 8.5, 9.0, 10.5))
 _RATIO: Final = ("1", (2.0, 3.5, 5.0, 6.5, 8.0, 9.5, 11.0, 13.0))
 _BER: Final = ("1", (0.02, 0.005, 0.002, 0.0004, 0.00003, 0.000007, 0.0000005))
 _EBN0: Final = r"Eb/N0 ?= ?{ebn0}"
-_NONCOHERENT: Final = r"noncoherent (?:orthogonal )?2?B?FSK\b"
+_TIMING: Final = r"\|ε\|/T=0\.33/sqrt\(10K·Eb/N0\)"
+_QAM: Final = r"pb≈\(3/4\)Q\(sqrt(?:\(4/5\)(?:Eb/N0|gammab)|4γb/5)\)"
+_NONCOHERENT: Final = r"non-?coherent (?:orthogonal )?2?B?FSK\b"
 
 DETECTION: Final[tuple[Formula, ...]] = (
     formula(
@@ -22,6 +24,7 @@ DETECTION: Final[tuple[Formula, ...]] = (
         "Coherent BPSK over an AWGN channel runs at Eb/N0 of {ebn0}. What is its bit error probability?",
         rf"coherent BPSK over AWGN\. Given {_EBN0}, estimate",
         rf"BER for coherent BPSK at {_EBN0}",
+        beside=("BER", "Pb", "bit error rate", r"Pb ?= ?Q\(sqrt2Eb/N0\)"),
     ),
     formula(
         "ber_antipodal",
@@ -31,6 +34,7 @@ DETECTION: Final[tuple[Formula, ...]] = (
         "Antipodal signals reach the detector at a linear Eb/N0 of {snr}. What is the bit error probability?",
         r"Pb=Q\(sqrt2S/N\)\. If S/N={snr}",
         r"Pb=Q\(sqrt2Eb/N0\)\. If Eb/N0={snr}",
+        beside=(r"bipolar \(polar\) NRZ", r"antipodal \(bipolar\) signaling BER", "antipodal signaling", "Pb"),
     ),
     formula(
         "ebn0_antipodal",
@@ -40,8 +44,13 @@ DETECTION: Final[tuple[Formula, ...]] = (
         "Which Eb/N0 in dB does coherent BPSK or Gray-coded QPSK need for a bit error probability of {ber}?",
         r"coherent BPSK over AWGN\. Find the minimum Eb/N0 .*Pb ?= ?{ber}",
         r"for (?:coherent )?BPSK, (?:required|if) Pb={ber}[.,]",
-        r"Gray-coded QPSK (?:required|over AWGN).*BER Pb={ber}[.,]",
+        Reading(
+            r"Gray-coded QPSK (?:required|over AWGN).*BER Pb={ber}[.,]"
+            r"(?: Find Eb/N0 in dB \(use Q\^-1\({=same}\)≈{=quantile}\))?",
+            implied={"same": lambda p: p["ber"], "quantile": lambda p: tail_inverse(p["ber"])},
+        ),
         r"BER requirement is {ber} and Pb=Q\(sqrt2Eb/N0\)",
+        beside=("Eb/N0", "achieve", r"use Q\^-1", "antipodal NRZ"),
     ),
     formula(
         "ber_on_off",
@@ -53,6 +62,7 @@ DETECTION: Final[tuple[Formula, ...]] = (
         r"Pb=Q\(sqrtEb/N0\) at Eb/N0={snr}",
         r"unipolar NRZ system.*Pb=Q\(sqrtS/N\) with received S/N={snr}",
         r"unipolar NRZ system has S/N={snr}\. Compute Pb",
+        beside=("2ASK", "coherent", "BER", "matched filter", "equal priors", "Pb", r"=Q\(sqrt\(S/N\)\)"),
     ),
     formula(
         "ber_on_off_db",
@@ -62,6 +72,7 @@ DETECTION: Final[tuple[Formula, ...]] = (
         "Coherent on-off keying with equal priors is received at Eb/N0 of {ebn0}. What is its bit error probability?",
         rf"coherent OOK .*If {_EBN0} and Pb=Q\(sqrtEb/N0\)",
         rf"coherent orthogonal B?FSK at {_EBN0}",
+        beside=("equal priors", "BER", "Pb"),
     ),
     formula(
         "ebn0_on_off",
@@ -71,6 +82,7 @@ DETECTION: Final[tuple[Formula, ...]] = (
         "Which Eb/N0 in dB does coherent on-off keying need for a bit error probability of {ber}?",
         r"OOK (?:coherent )?inversion\..*Pb=Q\(sqrtEb/N0\).*for Pb={ber}",
         r"OOK inversion\..* Pb={ber}, find required Eb/N0",
+        beside=("coherent", "OOK", "equal priors", "Eb/N0", r"Pb=Q\(sqrtEb/N0\)"),
     ),
     formula(
         "snr_unipolar",
@@ -79,6 +91,7 @@ DETECTION: Final[tuple[Formula, ...]] = (
         lambda ber: tail_inverse(ber) ** 2,
         "Which linear S/N does a unipolar NRZ receiver need for a bit error probability of {ber}?",
         r"unipolar NRZ system, require Pb ≤ {ber}\.",
+        beside=("minimum S/N", r"Pb=Q\(sqrtS/N\)"),
     ),
     formula(
         "ebn0_qpsk_union",
@@ -87,6 +100,7 @@ DETECTION: Final[tuple[Formula, ...]] = (
         lambda bound: decibel(tail_inverse(bound) ** 2 / 4.0),
         "At which Eb/N0 in dB does the union bound term Q(√(4·Eb/N0)) of QPSK equal {bound}?",
         r"Q\(sqrt4Eb/N0\)<{bound}\.",
+        beside=("union-bound term threshold for QPSK", "want", "Eb/N0"),
     ),
     formula(
         "ber_dbpsk",
@@ -95,6 +109,7 @@ DETECTION: Final[tuple[Formula, ...]] = (
         lambda ebn0: 0.5 * math.exp(-linear(ebn0)),
         "DBPSK over an AWGN channel runs at Eb/N0 of {ebn0}. What is its bit error probability?",
         rf"DBPSK over AWGN\. {_EBN0}",
+        beside=("Pb", r"Pb=0\.5 ?e\^-gammab"),
     ),
     formula(
         "ebn0_dbpsk",
@@ -103,6 +118,7 @@ DETECTION: Final[tuple[Formula, ...]] = (
         lambda ber: decibel(-math.log(2.0 * ber)),
         "Which Eb/N0 in dB does DBPSK need for a bit error probability of {ber}?",
         r"DBPSK over AWGN\. Find required Eb/N0 .*Pb={ber}",
+        beside=("BER", r"Pb=0\.5 ?e\^-gammab"),
     ),
     formula(
         "power_dbpsk",
@@ -117,6 +133,7 @@ DETECTION: Final[tuple[Formula, ...]] = (
         "of {ber}?",
         r"received power for DBPSK\. Target BER={ber}, bit rate Rb={bit_rate}.*N0={density}",
         r"received power needed for DBPSK BER {ber} at Rb={bit_rate} with N0={density}",
+        beside=(r"γb=ln\(1/\(2Pb\)\)", "one-sided noise PSD", r"DBPSK: Pb=0\.5e\^-Eb/N0", "received power Pr"),
     ),
     formula(
         "ber_fsk_noncoherent",
@@ -126,6 +143,7 @@ DETECTION: Final[tuple[Formula, ...]] = (
         "Noncoherent orthogonal 2FSK is received at Eb/N0 of {ebn0}. What is its bit error probability?",
         rf"{_NONCOHERENT}.*Given {_EBN0}, estimate",
         rf"{_NONCOHERENT} at {_EBN0}",
+        beside=("Pb", "BER", r"Pb ?= ?0\.5 ?exp\(-gammab/2\)"),
     ),
     formula(
         "ebn0_fsk_noncoherent",
@@ -135,6 +153,7 @@ DETECTION: Final[tuple[Formula, ...]] = (
         "Which Eb/N0 in dB does noncoherent orthogonal 2FSK need for a bit error probability of {ber}?",
         rf"{_NONCOHERENT}\. Target BER {{ber}}\.",
         rf"{_NONCOHERENT} required.* for Pb={{ber}}",
+        beside=("Eb/N0", "gammab", r"Pb=0\.5 ?(?:e\^-gammab/2|exp\(-gammab/2\))"),
     ),
     formula(
         "ber_16qam",
@@ -142,7 +161,8 @@ DETECTION: Final[tuple[Formula, ...]] = (
         "1",
         lambda ebn0: 0.75 * tail(math.sqrt(0.8 * linear(ebn0))),
         "Estimate the bit error probability of Gray-coded 16-QAM at Eb/N0 of {ebn0}, as (3/4)·Q(√((4/5)·Eb/N0)).",
-        rf"16-QAM .*\(3/4\)Q\(sqrt.*for {_EBN0}",
+        rf"16-QAM .*{_QAM}.*for {_EBN0}",
+        beside=("coherent", "gray-coded", "union-bound BER", "pb"),
     ),
     formula(
         "ebn0_16qam",
@@ -150,7 +170,8 @@ DETECTION: Final[tuple[Formula, ...]] = (
         "dB",
         lambda ber: decibel(tail_inverse(ber / 0.75) ** 2 / 0.8),
         "Which Eb/N0 in dB gives Gray-coded 16-QAM a bit error probability of {ber}, taken as (3/4)·Q(√((4/5)·Eb/N0))?",
-        r"16-QAM,? (?:union-bound inversion|require).*?pb ?[=≈] ?{ber}\b.*\(3/4\)Q\(sqrt",
+        rf"16-QAM,? (?:union-bound inversion|require).*?pb ?[=≈] ?{{ber}}\b.*{_QAM}",
+        beside=("coherent", "gray-coded", "Eb/N0"),
     ),
     formula(
         "ber_8psk",
@@ -158,7 +179,8 @@ DETECTION: Final[tuple[Formula, ...]] = (
         "1",
         lambda ebn0: 2.0 / 3.0 * tail(math.sqrt(6.0 * linear(ebn0)) * math.sin(math.pi / 8.0)),
         "Estimate the bit error probability of 8PSK at Eb/N0 of {ebn0}, as (2/3)·Q(√(6·Eb/N0)·sin(π/8)).",
-        rf"8PSK nearest-neighbor.*For {_EBN0}",
+        rf"8PSK nearest-neighbor union bound\. Use pb≈\(2/3\)Q\(sqrt6\(Eb/N0\) sin\(π/8\)\)\. For {_EBN0}",
+        beside=("pb",),
     ),
     formula(
         "tail_near_zero",
@@ -167,6 +189,7 @@ DETECTION: Final[tuple[Formula, ...]] = (
         lambda argument: 0.5 - argument / math.sqrt(2.0 * math.pi),
         "Approximate Q(x) ≈ 0.5 − x/√(2π) at x = {argument}.",
         r"sqrtEb/N0={argument}, approximate BER using Q\(x\)≈0\.5-x/sqrt2pi",
+        beside=("coherent 2ASK",),
     ),
     formula(
         "argument_near_zero",
@@ -175,6 +198,7 @@ DETECTION: Final[tuple[Formula, ...]] = (
         lambda ber: (0.5 - ber) * math.sqrt(2.0 * math.pi),
         "A detector errs with probability {ber}. Using Q(x) ≈ 0.5 − x/√(2π), what is x?",
         r"measured BER is {ber}\. Using small-x",
+        beside=("coherent 2ASK", r"approximation Q\(x\)≈0\.5-x/sqrt2pi", "x=sqrtEb/N0"),
     ),
     formula(
         "threshold_on_off",
@@ -198,9 +222,23 @@ DETECTION: Final[tuple[Formula, ...]] = (
         "Of the levels 0 and A = {amplitude}, the second is sent with probability {prior}, and N0 = {density}. Where "
         "is the "
         "MAP threshold, A/2 + N0/(2A)·ln(P(0)/P(A))?",
-        r"A={amplitude}, N0={density}, P1=[\d.]+, P2={prior}, compute VT",
-        Reading(r"VT=A/2.* If A={amplitude}, N0={density}, P1=P2, compute VT", {"prior": 0.5}),
-        r"P\(A\)={prior}, P\(0\)=[\d.]+ ?\. Given A={amplitude} and N0={density}, compute VT",
+        Reading(
+            r"A={amplitude}, N0={density}, P1={=rest}, P2={prior}, compute VT",
+            implied={"rest": lambda p: 1.0 - p["prior"]},
+        ),
+        Reading(r"If A={amplitude}, N0={density}, P1=P2, compute VT", {"prior": 0.5}),
+        Reading(
+            r"P\(A\)={prior}, P\(0\)={=rest} ?\. Given A={amplitude} and N0={density}, compute VT",
+            implied={"rest": lambda p: 1.0 - p["prior"]},
+        ),
+        beside=(
+            "MAP threshold",
+            "coherent OOK",
+            r"VT ?= ?A/2 \+ \(N0/\(2A\)\) ln\(P1/P2\)",
+            r"=A/2\+\(N0/\(2A\)\)ln\(P\(0\)/P\(A\)\)",
+            "signal levels 0 and A, variance N0/2",
+            "priors",
+        ),
     ),
     formula(
         "ber_laplacian",
@@ -210,6 +248,7 @@ DETECTION: Final[tuple[Formula, ...]] = (
         "Levels 0 and A = {amplitude} are received in Laplacian noise of parameter λ = {scale}. What is the error "
         "probability 0.5·exp(−A/(2λ))?",
         r"Laplacian-noise.*A={amplitude} and λ={scale}, compute",
+        beside=("same", "binary", r"bit error probability Pe=0\.5 exp\(-A/\(2λ\)\)"),
     ),
     formula(
         "phase_penalty",
@@ -218,6 +257,16 @@ DETECTION: Final[tuple[Formula, ...]] = (
         lambda offset: -20.0 * math.log10(math.cos(math.radians(offset))),
         "A coherent BPSK receiver's carrier is off by {offset}. Which penalty in dB does this cost?",
         r"phase offset φ={offset}\..*penalty",
+        beside=(
+            "coherent BPSK",
+            "2PSK",
+            "experiences carrier",
+            r"ideal \(φ=0\) requires Eb/N0=8 dB for a target BER",
+            "additional SNR",
+            "due to phase offset",
+            "assuming decision variable scales by cosφ",
+            r"assuming SNR penalty factor is 1/cos\^2φ",
+        ),
     ),
     formula(
         "timing_error",
@@ -225,43 +274,58 @@ DETECTION: Final[tuple[Formula, ...]] = (
         "1",
         lambda factor, ebn0: 0.33 / math.sqrt(10.0 * factor * linear(ebn0)),
         "A symbol synchroniser with K = {factor} runs at Eb/N0 of {ebn0}. Compute |ε|/T = 0.33/√(10K·Eb/N0).",
-        rf"0\.33/.*For K={{factor}} and {_EBN0}, compute",
-        rf"Given K={{factor}} and {_EBN0}, compute",
+        rf"{_TIMING}\. For K={{factor}} and {_EBN0}, compute",
+        rf"Given K={{factor}} and {_EBN0}, compute \|ε\|/T using {_TIMING}",
+        beside=("timing error constraint", r"\|ε\|/T"),
     ),
     formula(
         "sync_miss",
-        {"length": ("1", (16.0, 24.0, 32.0, 48.0)), "ber": ("1", (0.0002, 0.0005, 0.001, 0.004))},
+        {"length": ("count", (16.0, 24.0, 32.0, 48.0)), "ber": ("1", (0.0002, 0.0005, 0.001, 0.004))},
         "1",
         lambda length, ber: 1.0 - (1.0 - ber) ** length,
         "A sync word of {length} bits must arrive without an error; the channel's bit error probability is {ber}. How "
         "probable is a miss?",
         r"\(n={length}\) with channel BER p={ber} and m=0, compute miss",
+        beside=("sync in previous problem", r"probability Pmiss≈1-\(1-p\)\^n"),
     ),
     formula(
         "sync_miss_one",
-        {"length": ("1", (16.0, 24.0, 32.0, 48.0)), "ber": ("1", (0.0002, 0.0005, 0.00001))},
+        {"length": ("count", (16.0, 24.0, 32.0, 48.0)), "ber": ("1", (0.0002, 0.0005, 0.00001))},
         "1",
         lambda length, ber: length * (length - 1.0) / 2.0 * ber**2,
         "A sync word of {length} bits may arrive with one error; the channel's bit error probability is {ber}. "
         "Approximate the miss probability by C(n,2)·p².",
         r"\(m=1\)\. Sync length n={length}, channel BER p={ber}\.",
+        beside=("miss probability for sync word allowing up to 1 error", r"Pmiss≈C\(n,2\)p\^2"),
     ),
     formula(
         "sync_false_one",
-        {"length": ("1", (16.0, 20.0, 24.0, 32.0, 36.0))},
+        {"length": ("count", (16.0, 20.0, 24.0, 32.0, 36.0))},
         "1",
         lambda length: (1.0 + length) * 2.0**-length,
         "A sync word of {length} bits may differ in one bit. How probable is it in random bits, (1+n)·2^(−n)?",
         r"using n={length} and allowing up to 1 mismatch",
+        beside=("false sync probability with 1-error tolerance", "random bits", r"Pf≈\(1\+n\)2\^-n", "Pf"),
     ),
     formula(
         "sync_length",
         {"bit_rate": ("bit/s", (100.0, 300.0, 700.0, 1500.0)), "period": ("s", (600.0, 3600.0, 86400.0))},
-        "1",
+        "count",
         lambda bit_rate, period: float(math.ceil(math.log2(bit_rate * period))),
         "Random bits arrive at {bit_rate}. How many bits must a sync word have at least to be found falsely at most "
         "once in {period}?",
         Reading(r"Bit rate R={bit_rate},.*once per month \(30 days\)", {"period": 2592000.0}),
         Reading(r"once per day\. Bit rate R={bit_rate},", {"period": 86400.0}),
+        beside=(
+            r"synchronization word design \(m=0\)",
+            "equiprobable bits",
+            "false sync at most",
+            "minimum sync length n",
+            r"Pf=2\^-n",
+            "expected trials RT",
+            "group sync length n for false sync ≤",
+            r"no errors allowed \(m=0\)",
+            r"Pf=2\^-n ≤ 1/\(RT\)",
+        ),
     ),
 )

@@ -35,6 +35,7 @@ LINK: Final[tuple[Formula, ...]] = (
         r"(?:capacity|channel).*(?:B=|bandwidth ){bandwidth}(?:,| and) (?:output )?SNR ?=? "
         r"?{snr}\..*(?:compute|capacity)",
         r"capacity of a {bandwidth} telephone channel at output SNR {snr}",
+        beside=("Shannon", "AWGN", "channel", "capacity", "C"),
     ),
     formula(
         "capacity_linear",
@@ -44,6 +45,7 @@ LINK: Final[tuple[Formula, ...]] = (
         "What is the Shannon capacity in Mbit/s of an AWGN channel {bandwidth} wide whose linear SNR is {snr}?",
         r"capacity with SNR={snr} \(linear\) and bandwidth B={bandwidth}\.",
         r"capacity\. B={bandwidth}, SNR={snr} \(linear\)",
+        beside=("Shannon", "AWGN", "channel", "C"),
     ),
     formula(
         "efficiency_of_snr",
@@ -53,6 +55,7 @@ LINK: Final[tuple[Formula, ...]] = (
         "Which spectral efficiency in bit/s/Hz does Shannon allow at an SNR of {snr}?",
         r"If SNR={snr}, compute C/B",
         r"capacity per unit bandwidth for SNR={snr}\.",
+        beside=("Shannon", "spectral efficiency"),
     ),
     formula(
         "snr_of_efficiency",
@@ -62,6 +65,7 @@ LINK: Final[tuple[Formula, ...]] = (
         "Which SNR in dB does Shannon's bound demand for a spectral efficiency of {efficiency}?",
         r"spectral efficiency required is {efficiency}, find required SNR",
         r"capacity per Hz C/B={efficiency}\. Find SNR in dB",
+        beside=("Shannon", "channel"),
     ),
     formula(
         "snr_of_capacity",
@@ -71,6 +75,7 @@ LINK: Final[tuple[Formula, ...]] = (
         "Which SNR in dB lets an AWGN channel {bandwidth} wide carry {bit_rate}, by Shannon?",
         r"capacity C={bit_rate} and bandwidth B={bandwidth}\. Find required SNR",
         r"B={bandwidth} and desired C={bit_rate}, find required SNR",
+        beside=("AWGN", "channel", "SNR for capacity"),
     ),
     formula(
         "capacity_uplink",
@@ -88,6 +93,7 @@ LINK: Final[tuple[Formula, ...]] = (
             r"P1=P2={power_first}, noise N={noise}, bandwidth B={bandwidth}\. If user 1 decoded first, compute C1",
             {"power_second": "power_first"},
         ),
+        beside=("(?:two|2)-user uplink", "capacity", r"=B log2\(1\+P1/\(P2\+N\)\)"),
     ),
     formula(
         "spectral_efficiency",
@@ -96,6 +102,7 @@ LINK: Final[tuple[Formula, ...]] = (
         lambda bit_rate, bandwidth: bit_rate / bandwidth,
         "A link carries {bit_rate} in {bandwidth}. What is its spectral efficiency in bit/s/Hz?",
         r"C1={bit_rate} in B={bandwidth}, what is the corresponding spectral efficiency",
+        beside=("two-user uplink", "C1/B"),
     ),
     formula(
         "watts",
@@ -131,6 +138,7 @@ LINK: Final[tuple[Formula, ...]] = (
         r"If Eb/N0={level}, what is Eb/N0 in linear",
         r"requires {level} extra transmit power.*linear factor",
         r"power increase relative to AWGN is {level}, what is the linear factor",
+        beside=("fading link", "relative to AWGN"),
     ),
     formula(
         "ratio_db",
@@ -155,6 +163,7 @@ LINK: Final[tuple[Formula, ...]] = (
         lambda power, loss: power * linear(-loss),
         "A transmitter sends {power} over a path that loses {loss}. Which power in W arrives?",
         r"loss L={loss}\. If transmit power is {power}, what received power",
+        beside=("channel", "is obtained"),
     ),
     formula(
         "path_loss",
@@ -164,6 +173,7 @@ LINK: Final[tuple[Formula, ...]] = (
         "A transmitter sends {sent}; the receiver needs {received}. Which path loss in dB may lie between them?",
         r"required received power is {received} and transmitter power is {sent}, what maximum path loss",
         r"Pt={sent} and required received power is {received}\. Find allowable path loss",
+        beside=("transmitter", "is allowed"),
     ),
     formula(
         "sensitivity",
@@ -180,6 +190,7 @@ LINK: Final[tuple[Formula, ...]] = (
         lambda noise, snr: noise * linear(snr),
         "The noise power is {noise}. Which signal power in W gives an SNR of {snr}?",
         r"received power for SNR={snr} in that band\. If N={noise}",
+        beside=("Ps",),
     ),
     formula(
         "energy_power",
@@ -188,6 +199,7 @@ LINK: Final[tuple[Formula, ...]] = (
         lambda energy, bit_rate: energy * bit_rate * 1e3,
         "A receiver needs {energy} for each bit, at {bit_rate}. Which power in W must arrive?",
         r"required Eb={energy} and bit rate Rb={bit_rate}, find required received power",
+        beside=("Pr",),
     ),
     formula(
         "bit_energy_power",
@@ -202,6 +214,7 @@ LINK: Final[tuple[Formula, ...]] = (
         "W "
         "must arrive?",
         r"N0={density} and required Eb/N0={ebn0} \(linear\), bit rate Rb={bit_rate}\.",
+        beside=("received power Pr=Eb Rb",),
     ),
     formula(
         "ebn0_of_power",
@@ -214,6 +227,7 @@ LINK: Final[tuple[Formula, ...]] = (
         lambda power, bit_rate, density: power / (bit_rate * 1e3 * density),
         "{power} arrive at {bit_rate} beside noise of density {density}. What is Eb/N0, as a linear ratio?",
         r"received power Pr={power}, bit rate Rb={bit_rate}, N0={density}\. Find Eb/N0",
+        beside=("Eb/N0 for coherent BPSK",),
     ),
     formula(
         "ebn0_of_snr",
@@ -223,6 +237,7 @@ LINK: Final[tuple[Formula, ...]] = (
         "A modem sends {bit_rate} through a channel {bandwidth} wide at an SNR of {snr}. What is Eb/N0, as a linear "
         "ratio?",
         r"Bit rate Rb={bit_rate}, channel bandwidth B={bandwidth}, input SNR={snr}\. Compute Eb/N0",
+        beside=("FSK modem Eb/N0 from SNR", r"=\(S/N\)\*\(B/Rb\)"),
     ),
     formula(
         "density_of_snr",
@@ -233,6 +248,7 @@ LINK: Final[tuple[Formula, ...]] = (
         r"received power P={power}, bandwidth B={bandwidth}, and SNR=P/\(N0 B\)={snr}\. Find N0",
         r"input SNR is {snr} and received signal power is {power}, find noise PSD n0 assuming message bandwidth "
         r"{bandwidth}",
+        beside=("AWGN channel", "SSB coherent demodulation", "Ni=n0 B"),
     ),
     formula(
         "noise_power",
@@ -241,6 +257,7 @@ LINK: Final[tuple[Formula, ...]] = (
         lambda bandwidth, density: bandwidth * 1e3 * density,
         "Which noise power in W does a filter {bandwidth} wide pass, of a one-sided density of {density}?",
         r"message bandwidth (?:is )?{bandwidth}(?:,| and) noise PSD (?:n0=|is ){density}\. Find .*noise power",
+        beside=("SSB", "coherent demodulation", "input", "Ni"),
     ),
     formula(
         "noise_power_two_sided",
@@ -249,6 +266,7 @@ LINK: Final[tuple[Formula, ...]] = (
         lambda density, bandwidth: 2.0 * density * bandwidth * 1e3,
         "Noise has a two-sided density of {density}. Which power in W passes a filter {bandwidth} wide on each side?",
         r"Two-sided PSD N0/2={density}, bandpass filter equivalent noise bandwidth B={bandwidth}\b.*total bandwidth 2B",
+        beside=("noise power in band", "one-sided around carrier", "total noise power passed", "both sidebands"),
     ),
     formula(
         "snr_ssb",
@@ -260,6 +278,7 @@ LINK: Final[tuple[Formula, ...]] = (
         "the linear SNR at the demodulator's input?",
         r"message bandwidth is {bandwidth} and one-sided noise PSD is n0={density}\. If received signal power is "
         r"Si={power},",
+        beside=("coherent demodulation of an SSB signal", "input SNR Si/Ni"),
     ),
     formula(
         "amplitude",
@@ -271,6 +290,7 @@ LINK: Final[tuple[Formula, ...]] = (
         Reading(r"1[ -]?Ω.*P=A\^2/2\. If P={power}, find amplitude", {"resistance": 1.0}),
         Reading(r"signal power S={power} to amplitude A \(1 Ω", {"resistance": 1.0}),
         Reading(r"Si={power} to amplitude A on 1 Ω", {"resistance": 1.0}),
+        beside=(r"P=A\^2/\(2R\)", r"[PS]=A\^2/2", "power to carrier amplitude", "reference"),
     ),
     formula(
         "free_space_gain",
@@ -280,6 +300,7 @@ LINK: Final[tuple[Formula, ...]] = (
         "What is the free-space gain (λ/(4πd))² between isotropic antennas at {frequency}, {distance} apart?",
         r"d0={distance}\. For fc={frequency} compute K",
         r"d0={distance}, .*K=\(λ/\(4πd0\)\)\^2 at fc={frequency}\. Compute K",
+        beside=("free-space constant", r"K=\(λ/\(4πd0\)\)\^2", "path loss model", "exponent γ=4"),
     ),
     formula(
         "free_space_power",
@@ -290,6 +311,7 @@ LINK: Final[tuple[Formula, ...]] = (
         "in "
         "free space?",
         r"free-space path loss\. .*f={frequency}, d={distance}\. Required Pr={received}\. Find required transmit power",
+        beside=("isotropic antennas", "Pt", r"Pr=Pt\(λ/\(4πd\)\)\^2"),
     ),
     formula(
         "single_slope",
@@ -306,6 +328,7 @@ LINK: Final[tuple[Formula, ...]] = (
         "arrives "
         "{distance} away?",
         r"Pt={power}, K={gain}, γ={exponent}, d0={reference}\. Find Pr at d={distance}",
+        beside=("single-slope path loss", r"Pr=Pt K \(d0/d\)\^γ"),
     ),
     formula(
         "critical_distance",
@@ -323,6 +346,7 @@ LINK: Final[tuple[Formula, ...]] = (
             r"ht=hr={height_sender} at fc={frequency}, compute critical distance",
             {"height_receiver": "height_sender"},
         ),
+        beside=("two-ray", "critical distance", "=4ht ?hr/λ", "dc"),
     ),
     formula(
         "two_ray_separation",
@@ -333,6 +357,7 @@ LINK: Final[tuple[Formula, ...]] = (
         "they, "
         "in m, by Δτ ≈ 2h²/(cd)?",
         r"two-ray.*h(?:t=hr)?={height}(?: and|,) excess delay Δτ={delay}\. .*separation",
+        beside=("900 MHz", "channel", "TX-RX", "d", "meters", r"Δτ≈2h\^2/\(cd\)", r"d≈2h\^2/\(cΔτ\)"),
     ),
     formula(
         "round_trip",
@@ -340,7 +365,10 @@ LINK: Final[tuple[Formula, ...]] = (
         "ms",
         lambda distance: 2.0 * distance * 1e6 / LIGHT_M_S,
         "A satellite is {distance} away. How long does a signal take there and back, in ms?",
-        r"RTT for LEO .*one-way distance {distance}",
+        Reading(
+            r"RTT for LEO altitude {=altitude} km with c=3e8 m/s\. Use one-way distance {distance}",
+            implied={"altitude": lambda p: p["distance"]},
+        ),
     ),
     formula(
         "doppler",
@@ -350,6 +378,8 @@ LINK: Final[tuple[Formula, ...]] = (
         "A receiver moves at {speed}, {angle} off the direction of a carrier of {frequency}. What is the Doppler shift "
         "in Hz?",
         r"doppler shift\. fc={frequency}, v={speed}, θ={angle}\.",
+        Reading(r"doppler shift\. fc={frequency}, v={speed}, θ=0°\. Compute fD=v/λ", {"angle": 0.0}),
+        beside=("fD=v cosθ/λ",),
     ),
     formula(
         "outage",
@@ -361,6 +391,7 @@ LINK: Final[tuple[Formula, ...]] = (
         r"log-normal shadowing with μ= ?{mean} and σ={shadowing}\. Find outage probability for threshold {threshold}",
         r"σ={shadowing}, outage threshold {threshold}, mean received power {mean}\. Compute outage probability",
         r"mean μ={mean}, σ={shadowing}, threshold {threshold}\. Compute outage probability",
+        beside=("log-normal (?:shadowing|outage)",),
     ),
     formula(
         "outage_mean",
@@ -371,8 +402,12 @@ LINK: Final[tuple[Formula, ...]] = (
         "outage "
         "probability at {outage}?",
         r"outage {outage}\. Threshold {threshold}, σ={shadowing}\b",
-        r"for {outage} outage\. Threshold {threshold}, σ={shadowing}\b",
+        Reading(
+            r"for {outage} outage\. Threshold {threshold}, σ={shadowing}\b(?:(?:,|\. Find μ for) Pout={=same})?",
+            implied={"same": lambda p: p["outage"]},
+        ),
         r"σ={shadowing}\. Required threshold is {threshold}\. Find mean μ needed for outage {outage}",
+        beside=("(?:minimum )?mean (?:received )?power", "log-normal shadowing", "μ"),
     ),
     formula(
         "shadowing_margin",
@@ -382,7 +417,11 @@ LINK: Final[tuple[Formula, ...]] = (
         "Shadowing has σ = {shadowing}; the wanted reliability lies {quantile} standard deviations out. Which margin "
         "in dB "
         "does it need?",
-        r"σ={shadowing}, reliability .*margin M={quantile}σ",
+        Reading(
+            r"σ={shadowing}, reliability {=reliability}%, so margin M={quantile}σ",
+            implied={"reliability": lambda p: 100.0 * (1.0 - tail(p["quantile"]))},
+        ),
+        beside=(r"free-space \+ shadowing", "margin M"),
     ),
     formula(
         "clipping_amplitude",
@@ -390,9 +429,13 @@ LINK: Final[tuple[Formula, ...]] = (
         "1",
         lambda probability: math.sqrt(-math.log(probability)),
         "An OFDM envelope exceeds A0 with probability exp(−A0²). Which A0 is exceeded with probability {probability}?",
-        r"exp\(-A0\^2\).*A0 for (?:clipping probability|Pr=) ?{probability}",
-        r"Pr={probability}\. Find A0 from exp",
+        r"(?:Pr\(r>A0\)=)?exp\(-A0\^2\).*A0 for (?:clipping probability|Pr=) ?{probability}",
+        Reading(
+            r"Pr={probability}\. Find A0 from exp\(-A0\^2\)={=same}",
+            implied={"same": lambda p: p["probability"]},
+        ),
         r"exp\(-A0\^2\): If clipping probability is {probability}, find A0",
+        beside=("OFDM", "Rayleigh", "clipping", "model"),
     ),
     formula(
         "clipping_probability",
@@ -401,6 +444,7 @@ LINK: Final[tuple[Formula, ...]] = (
         lambda amplitude: math.exp(-(amplitude**2)),
         "An OFDM envelope exceeds A0 with probability exp(−A0²). How probable is clipping at A0 = {amplitude}?",
         r"find clipping probability when A0={amplitude}\b",
+        beside=(r"OFDM with Pr\(r>A0\)=exp\(-A0\^2\)",),
     ),
     formula(
         "fade_depth",
@@ -409,6 +453,7 @@ LINK: Final[tuple[Formula, ...]] = (
         lambda mean, threshold: math.sqrt(linear(threshold - mean)),
         "The average received power is {mean}, the threshold {threshold}. What is ρ, the root of their ratio?",
         r"average received power {mean} and threshold {threshold}, compute ρ",
+        beside=(r"=sqrt\(P0/Pr\)",),
     ),
     formula(
         "fade_duration",
@@ -419,6 +464,7 @@ LINK: Final[tuple[Formula, ...]] = (
         "fade "
         "last on average, in s?",
         r"average fade duration: .*For ρ={depth} and fD={doppler}, compute",
+        beside=(r"T̄=\(e\^ρ\^2-1\)/\(sqrt\(2π\) fD ρ\)", "T̄"),
     ),
     formula(
         "jakes_argument",
@@ -427,6 +473,7 @@ LINK: Final[tuple[Formula, ...]] = (
         lambda doppler, lag: 2.0 * math.pi * doppler * lag * 1e-3,
         "What is the argument 2π·fD·Δt of Jakes' correlation for a Doppler spread of {doppler} and a lag of {lag}?",
         r"jakes\. fD={doppler}, Δt={lag}\. Compute x",
+        beside=("correlation coefficient", "=2π fD Δt"),
     ),
     formula(
         "water_filling_cutoff",
@@ -447,6 +494,7 @@ LINK: Final[tuple[Formula, ...]] = (
         "{share_three}; all are used. What is the cutoff γ0 of water filling, 1/γ0 = 1 + Σ p/γ?",
         r"water-filling cutoff\. Active states γ={state_one}, ?{state_two}, ?{state_three} with probabilities "
         r"p={share_one}, ?{share_two}, ?{share_three}\.",
+        beside=(r"ptotal/γ0 = 1 \+ Σ pi/γi", "γ0"),
     ),
     formula(
         "radiation_efficiency",
@@ -456,6 +504,7 @@ LINK: Final[tuple[Formula, ...]] = (
         "An antenna has a radiation resistance of {radiation} and a loss resistance of {loss}. What is its efficiency "
         "in %?",
         r"an antenna has radiation resistance Rrad={radiation} and ohmic loss Rohmic={loss}\.",
+        beside=("radiation efficiency",),
     ),
     formula(
         "intercept_input",
@@ -467,7 +516,21 @@ LINK: Final[tuple[Formula, ...]] = (
         "intercept point IIP3 in dBm?",
         r"at input {level},? desired output (?:is )?{wanted} and IM3 (?:output |is ){third}[.,].*(?:Estimate IIP3|find "
         r"input where IM3 equals)",
-        r"\(IIP3\) .*2-tone test at {level} input .*desired \({wanted}\) and IM3 \({third}\)",
+        Reading(
+            r"If IM3 equals desired at output {=crossing} dBm, what is the input third-order intercept \(IIP3\) "
+            r"approximately, given 2-tone test at {level} input produced Δ={=gap} dB between desired \({wanted}\) and "
+            r"IM3 \({third}\)",
+            implied={
+                "crossing": lambda p: p["wanted"] + (p["wanted"] - p["third"]) / 2.0,
+                "gap": lambda p: p["wanted"] - p["third"],
+            },
+        ),
+        beside=(
+            "cubic amplifier",
+            "two-tone test",
+            "desired tone output changes 1 dB per 1 dB input, IM3 changes 3 dB per 1 dB input",
+            "desired",
+        ),
     ),
     formula(
         "intercept_output",
@@ -484,6 +547,7 @@ LINK: Final[tuple[Formula, ...]] = (
         lambda slope, distance: slope * distance,
         "A cable loses {slope}. How many dB does it lose over {distance}?",
         r"attenuation is {slope} over {distance}\.",
+        beside=("total attenuation", "total dB loss"),
     ),
     formula(
         "centre_frequency",
@@ -491,29 +555,37 @@ LINK: Final[tuple[Formula, ...]] = (
         "MHz",
         lambda low, high: (low + high) / 2.0,
         "A band reaches from {low} to {high}. Where is its centre, in MHz?",
-        r"(?:band|allocation)(?: is)? {low:high} ?[–-] ?{high}[.,].*(?:center|carrier)",
+        r"(?:band|allocation)(?: is)? {low:high} ?[–-] ?{high}[.,].*(?:center|carrier) frequency"
+        r"(?:(?: if)? centered in the band)?",
         r"(?:carrier|center) frequency for (?:allocation|allocated band) {low:high} ?[–-] ?{high}\.",
+        beside=("allocated", "channel", "select"),
     ),
     formula(
         "users_cdma",
-        {"spreading": ("1", (16.0, 32.0, 128.0)), "antennas": ("1", (1.0, 2.0, 8.0)), "sir": ("dB", (5.0, 6.0, 7.0))},
+        {
+            "spreading": ("count", (16.0, 32.0, 128.0)),
+            "antennas": ("count", (1.0, 2.0, 8.0)),
+            "sir": ("dB", (5.0, 6.0, 7.0)),
+        },
         "1",
         lambda spreading, antennas, sir: spreading * antennas / linear(sir),
         "A CDMA cell spreads by {spreading} and has {antennas} ideal antennas; an SIR of {sir} is needed. Estimate its "
         "users "
         "by spreading · antennas / SIR.",
         r"CDMA capacity\. Spreading factor Mc={spreading}, SIR threshold {sir}, Nr={antennas} ideal antennas",
+        beside=("users N≈Mc Nr/γth",),
     ),
     formula(
         "cell_area",
         {
             "area": ("1 km^2", (80.0, 150.0, 300.0)),
-            "users_cell": ("1", (60.0, 120.0, 240.0)),
-            "users": ("1", (20000.0, 50000.0)),
+            "users_cell": ("count", (60.0, 120.0, 240.0)),
+            "users": ("count", (20000.0, 50000.0)),
         },
         "1 km^2",
         lambda area, users_cell, users: area * users_cell / users,
         "A city of {area} has {users} users; a cell can serve {users_cell}. Which area in km² may a cell have?",
         r"city area {area} and {users_cell} users per cell, .*support {users} users",
+        beside=("cell area",),
     ),
 )
