@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,9 +17,12 @@ from simulators.optbench import mutations
 from simulators.optbench.base.anchors import anchors
 from simulators.optbench.candidates import ANCHORS_PER_FAMILY, BuildError, candidates, case_of
 from simulators.optbench.certificate import certify
+from simulators.optbench.certificate_ledger import Field, Ledger, Observation, read
+from simulators.optbench.certificate_units import dimension
 from simulators.optbench.model import DOMAINS, REFERENCES, TASKS, Verdict
 from simulators.optbench.oracle import judge
 from simulators.optbench.realisation import FAMILIES
+from simulators.optbench.scoring.outcome import immaterial_disagreements
 from simulators.optbench.selection import QUOTAS, select
 from simulators.optbench.suite import ManifestError, build, load, write
 
@@ -56,6 +60,101 @@ def test_every_apply_is_a_hard_negative() -> None:
         if case.sealed.reference == "APPLY":
             facts = case.sealed.facts
             assert facts.outages or any(e.changes or e.memory for e in facts.exposures), case.sealed.family
+
+
+Seen = Callable[[Ledger, Observation], bool]
+
+
+def _names(ledger: Ledger, o: Observation) -> int:
+    return len(ledger.bound[o["id"]])
+
+
+def _any_field(test: Callable[[Ledger, Field, Observation], bool]) -> Seen:
+    """True where an observation is of one field, and `test` holds of both."""
+    return lambda ledger, o: _names(ledger, o) == 1 and test(ledger, ledger.bound[o["id"]][0], o)
+
+
+def _rivals(ledger: Ledger, o: Observation) -> list[Observation]:
+    """Other live reports of one source under one name."""
+    return [
+        r for i, r in ledger.held.items()
+        if i != o["id"] and {i, o["id"]} <= ledger.live and (r["source"], r["name"]) == (o["source"], o["name"])
+    ]  # fmt: skip
+
+
+def _old(ledger: Ledger, f: Field, o: Observation) -> bool:
+    return o["id"] in ledger.live and bool(ledger.t - o["event_time_ms"] > f.limit_ms)
+
+
+def _foreign_unit(ledger: Ledger, f: Field, o: Observation) -> bool:
+    return bool(o["unit"]) and dimension(o["unit"]) not in (None, dimension(f.unit))
+
+
+def _no_unit(ledger: Ledger, f: Field, o: Observation) -> bool:
+    return o["unit"] is None and f.type == "number" and f.unit != "1"
+
+
+def _schema(ledger: Ledger, f: Field, o: Observation) -> bool:
+    return f.schemas is not None and o["schema"] not in f.schemas
+
+
+def _dangles(ledger: Ledger, o: Observation) -> bool:
+    return not ledger.held.keys() >= set(o["parents"])
+
+
+IRREGULAR: dict[str, Seen] = {
+    "no value": lambda ledger, o: o["quality"] != "good",
+    "a memory": lambda ledger, o: o["origin"] == "memory",
+    "a parent that is not there": _dangles,
+    "a name of two fields": lambda ledger, o: _names(ledger, o) > 1,
+    "a name of no field": lambda ledger, o: _names(ledger, o) == 0,
+    "another spelling or alias": _any_field(lambda ledger, f, o: o["name"] != f.name),
+    "a schema not accepted": _any_field(_schema),
+    "a unit of another dimension": _any_field(_foreign_unit),
+    "another unit of the dimension": _any_field(
+        lambda ledger, f, o: o["unit"] not in (None, f.unit) and dimension(o["unit"]) == dimension(f.unit)
+    ),
+    "no unit": _any_field(_no_unit),
+    "a unit unheard of": _any_field(lambda ledger, f, o: bool(o["unit"]) and dimension(o["unit"]) is None),
+    "too old": _any_field(_old),
+    "an older event of a higher version": lambda ledger, o: any(
+        r["event_time_ms"] > o["event_time_ms"] and r["version"] < o["version"] for r in _rivals(ledger, o)
+    ),
+    "an older event that arrives later": lambda ledger, o: any(
+        r["event_time_ms"] > o["event_time_ms"] and r["ingest_time_ms"] < o["ingest_time_ms"]
+        for r in _rivals(ledger, o)
+    ),
+    "two reports of one instant": lambda ledger, o: any(
+        r["event_time_ms"] == o["event_time_ms"] for r in _rivals(ledger, o)
+    ),
+    "anything wrong with the load": _any_field(
+        lambda ledger, f, o: not f.critical and (
+            o["quality"] != "good" or _dangles(ledger, o)
+            or any(test(ledger, f, o) for test in (_schema, _foreign_unit, _no_unit, _old))
+        )
+    ),
+    "an outage": lambda ledger, o: bool(ledger.out),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", IRREGULAR)
+def test_no_kind_of_irregularity_gives_the_label_away(kind: str) -> None:
+    """Paper, section III: no shortcut. Each kind shows in episodes to apply, and in episodes not to."""
+    found = Counter(
+        case.sealed.reference
+        for case in suite().cases
+        if (ledger := read(case.view["episode"])) and any(IRREGULAR[kind](ledger, o) for o in ledger.held.values())
+    )
+    assert found["APPLY"] >= 3
+    assert found.total() - found["APPLY"] >= 3
+    assert max(found.values()) <= 0.8 * found.total()
+
+
+def test_what_the_frozen_evaluator_takes_for_a_conflict_shows_where_conflicts_are_the_matter() -> None:
+    """Section V-D: in every APPLY of conflict and provenance, and in no other episode."""
+    for case in suite().cases:
+        expected = (case.sealed.domain, case.sealed.reference) == ("conflict_provenance", "APPLY")
+        assert bool(immaterial_disagreements(case)) == expected, case.sealed.family
 
 
 def test_every_blocking_label_cites_what_blocks() -> None:

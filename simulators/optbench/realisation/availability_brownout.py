@@ -10,12 +10,27 @@ from simulators.optbench.realisation.scene import PRIMARY, SECONDARY, Scene
 
 
 def covered_outage(scene: Scene) -> Facts | None:
-    """The primary of a critical field is out and silent; secondaries tell all that it would have told."""
+    """The primary of a critical field tells nothing of use; secondaries tell all that it would have told.
+
+    It is out, and silent, without a value, or known by an old one that a cache hands out; without a value it need not
+    be said to be out.
+    """
     source = scene.pick(scene.fallible(scene.critical()))
     if source is None or not all(scene.cover(name) for name in scene.primary_of(source)):
         return None
-    scene.silence(source)
-    return scene.facts(scene.outage(source)) if scene.complete() else None
+    leaves = scene.rng.choice(("nothing", "no value", "an old value"))
+    if leaves == "nothing":
+        scene.silence(source)
+    elif leaves == "no value":
+        scene.blank(source)
+    else:
+        name = scene.rng.choice([n for n in scene.critical() if scene.source(n, PRIMARY) == source])
+        scene.leave_only(source, name)
+        scene.change(name, [PRIMARY], Change("aged", scene.old(name)), *scene.older_state(name))
+    if not scene.complete():
+        return None
+    unannounced = leaves == "no value" and scene.rng.random() < 0.5
+    return scene.facts() if unannounced else scene.facts(scene.outage(source))
 
 
 def outage_with_fresh_value(scene: Scene) -> Facts | None:
@@ -92,8 +107,8 @@ FAMILIES: Final[tuple[Family, ...]] = (
            "measurements; FlexRIC's incomplete_flag", brownout_without_value),
     Family("silent_brownout", "availability_brownout", "srsRAN_Project 1421: subscription succeeds, nothing ever "
            "arrives", silent_brownout),
-    Family("brownout_with_stale_cache", "availability_brownout", "oran-sc-ric 12: one report every 10 to 20 s, the "
-           "last one is kept and handed out", brownout_with_stale_cache),
+    Family("brownout_with_stale_cache", "availability_brownout", "oran-sc-ric 12: one report every 10 to 20 s; guards "
+           "against the last of them taken for the state of now", brownout_with_stale_cache),
     Family("brownout_with_stale_memory", "availability_brownout", "ColO-RAN xApp logs: control computed from re-used, "
            "stale input", brownout_with_stale_memory),
 )  # fmt: skip

@@ -10,17 +10,37 @@ from simulators.optbench.realisation.scene import PLANES, PRIMARY, SECONDARY, Sc
 
 
 def immaterial_disagreement(scene: Scene) -> Facts | None:
-    """The secondary of a critical field differs from the primary by less than the tolerance."""
+    """Fresh reports of a critical field differ by less than the tolerance: of two sources, or of the primary.
+
+    The primary tells two values of one instant, or numbers an older one above its newest. Elsewhere in the scene a
+    lineage may be lost of a value that the secondary tells too.
+    """
     options = [(n, d) for n in scene.numeric(scene.critical()) if (d := scene.harmless_difference(n)) is not None]
     picked = scene.pick(options)
-    if picked is None or not scene.cover(picked[0]):
+    if picked is None:
         return None
-    scene.change(picked[0], [SECONDARY], Change("differs", picked[1]))
+    name, amount = picked
+    _lose_lineage_beside(scene, name)
+    ways = ["two sources", "one instant", *(["out of order"] if scene.measured([name]) else [])]
+    way = scene.rng.choice(ways)
+    if way == "one instant":
+        scene.change(name, [PRIMARY], Change("contradicted", amount))
+    elif way == "out of order":
+        scene.change(name, [PRIMARY], scene.late_report(name, "overwritten", amount))
+    elif scene.cover(name):
+        scene.change(name, [SECONDARY], Change("differs", amount))
+    else:
+        return None
     return scene.facts()
 
 
 def disagreement_on_optional(scene: Scene) -> Facts | None:
-    """The sources of a non-critical field differ by more than any tolerance."""
+    """The sources of a non-critical field differ by more than any tolerance.
+
+    Elsewhere in the scene a lineage may be lost of a value that the secondary tells too.
+    """
+    for name in scene.optional():
+        _lose_lineage_beside(scene, name)
     return _disagree(scene, scene.optional())
 
 
@@ -48,6 +68,17 @@ def lost_lineage(scene: Scene) -> Facts | None:
     return scene.facts()
 
 
+def _lose_lineage_beside(scene: Scene, name: str) -> None:
+    """By coin, lose the lineage of a critical field that is not related to `name`, and let its secondary tell it too.
+
+    Comes before what is done to `name`, of which a secondary may have to tell a clean value too.
+    """
+    mine = {name, *scene.ancestors(name)}
+    other = scene.pick([n for n in scene.critical() if not mine & {n, *scene.ancestors(n)}])
+    if other is not None and scene.rng.random() < 0.5 and scene.cover(other):
+        scene.change(other, [PRIMARY], Change("lost_parent"))
+
+
 def _disagree(scene: Scene, names: tuple[str, ...]) -> Facts | None:
     options = [(n, c) for n in names if (c := scene.material_difference(n))]
     picked = scene.pick(options)
@@ -66,6 +97,6 @@ FAMILIES: Final[tuple[Family, ...]] = (
            material_conflict),
     Family("self_contradiction", "conflict_provenance", "oran-sc-ric 63: several UEs merged under id 0, two values "
            "for one instant", self_contradiction),
-    Family("lost_lineage", "conflict_provenance", "oran-sc-ric: value type and labels are lost on the way to the xApp",
-           lost_lineage),
+    Family("lost_lineage", "conflict_provenance", "oran-sc-ric: value type and labels are lost on the way; guards "
+           "against a value whose inputs are lost likewise", lost_lineage),
 )  # fmt: skip

@@ -10,18 +10,21 @@ from simulators.optbench.realisation.scene import PLANES, PRIMARY, SECONDARY, Sc
 
 
 def stale_primary(scene: Scene) -> Facts | None:
-    """The primary of a critical field tells an older state; its secondary is current."""
+    """The primary of a critical field tells an older state, once or twice; its secondary is current."""
     name = scene.pick(scene.critical())
     if name is None or not scene.cover(name):
         return None
-    scene.change(name, [PRIMARY], Change("aged", scene.old(name)), *scene.older_state(name))
+    scene.change(name, [PRIMARY], *scene.stale_report(name))
     return scene.facts()
 
 
 def late_arrival(scene: Scene) -> Facts | None:
-    """A report of a critical field arrives after one that was measured later, and is superseded already."""
-    found = _older_report(scene, "overtaken")
-    return scene.facts() if found else None
+    """A report of a critical field arrives after one that was measured later: superseded, or telling the same."""
+    name = scene.pick(scene.numeric(scene.measured(scene.critical())))
+    if name is None:
+        return None
+    scene.change(name, [PRIMARY], scene.harmless_late_report(name))
+    return scene.facts()
 
 
 def stale_optional(scene: Scene) -> Facts | None:
@@ -66,22 +69,13 @@ def repeated_report(scene: Scene) -> Facts | None:
 
 def overwritten_by_older(scene: Scene) -> Facts | None:
     """A source numbers an older, different measurement of a critical field above its newer one."""
-    found = _older_report(scene, "overwritten")
-    return scene.facts() if found else None
-
-
-def _older_report(scene: Scene, kind: str) -> bool:
-    """Let the primary of a measured field send an older report, still inside the limit, after its newest."""
-    options = [(n, c) for n in scene.numeric(scene.measured(scene.critical())) if (c := scene.material_difference(n))]
-    picked = scene.pick(options)
+    names = scene.numeric(scene.measured(scene.critical()))
+    picked = scene.pick([(n, c.amount) for n in names if (c := scene.material_difference(n))])
     if picked is None:
-        return False
-    name, difference = picked
-    room = scene.limit_ms(name) - scene.age_ms(name, PRIMARY)
-    age_ms = scene.rng.randint(room // 8, room * 3 // 4)
-    change = Change("overtaken" if kind == "overtaken" else "overwritten", difference.amount, age_ms=age_ms)
-    scene.change(name, [PRIMARY], change)
-    return True
+        return None
+    name, amount = picked
+    scene.change(name, [PRIMARY], scene.late_report(name, "overwritten", amount))
+    return scene.facts()
 
 
 FAMILIES: Final[tuple[Family, ...]] = (
@@ -96,6 +90,6 @@ FAMILIES: Final[tuple[Family, ...]] = (
            "re-used, stale input", stale_parent),
     Family("repeated_report", "freshness_order", "ColO-RAN xApp logs: the same input is used again for the next "
            "control", repeated_report),
-    Family("overwritten_by_older", "freshness_order", "O-RAN SC ranpm: an epoch that starts after it ends; an older "
-           "period written over a newer", overwritten_by_older),
+    Family("overwritten_by_older", "freshness_order", "guards against a producer's own numbering; of its clocks, O-RAN "
+           "SC ranpm: epochs that start after they end", overwritten_by_older),
 )  # fmt: skip

@@ -76,11 +76,7 @@ def stale_here_renewed_there(scene: Scene) -> Facts | None:
 
 
 def outage_here_fault_there(scene: Scene) -> Facts | None:
-    """The only source of a critical field is out, and another field, of sources that are up, is late or not known.
-
-    Where there is no such other field: the primary of an input is out, and its secondary tells it in a form that is
-    not known, so that what is computed from it is not known either.
-    """
+    """The only source of a critical field is out, and another field, of sources that are up, is late or not known."""
     fallible = scene.fallible(scene.critical())
     pairs = [
         (out, b)
@@ -88,26 +84,18 @@ def outage_here_fault_there(scene: Scene) -> Facts | None:
         if scene.source(out, PRIMARY) in fallible
         and scene.source(out, PRIMARY) not in _sources(scene, b, *scene.ancestors(b))
     ]
-    if picked := scene.pick(pairs):
-        out, faulty = picked
-        source = scene.source(out, PRIMARY)
-        scene.withhold(out, SECONDARY)
-        scene.withhold(faulty, SECONDARY)
-        scene.silence(source)
-        if scene.rng.random() < 0.5:
-            scene.change(faulty, [PRIMARY], Change("aged", scene.old(faulty)), *scene.older_state(faulty))
-        else:
-            scene.change(faulty, [PRIMARY], scene.schema_fault(faulty))
-        return scene.facts(scene.outage(source))
-    inputs = [n for n in scene.with_children(scene.critical()) if scene.source(n, PRIMARY) in fallible]
-    name = scene.pick(inputs)
-    if name is None or not scene.cover(name):
+    picked = scene.pick(pairs)
+    if picked is None:
         return None
-    source = scene.source(name, PRIMARY)
+    out, faulty = picked
+    source = scene.source(out, PRIMARY)
+    scene.withhold(out, SECONDARY)
+    scene.withhold(faulty, SECONDARY)
     scene.silence(source)
-    if not any(scene.tells(child, SECONDARY) for child in scene.descendants(name)):
-        return None
-    scene.change(name, [SECONDARY], scene.schema_fault(name))
+    if scene.rng.random() < 0.5:
+        scene.change(faulty, [PRIMARY], Change("aged", scene.old(faulty)), *scene.older_state(faulty))
+    else:
+        scene.change(faulty, [PRIMARY], scene.schema_fault(faulty))
     return scene.facts(scene.outage(source))
 
 

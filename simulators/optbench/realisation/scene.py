@@ -10,7 +10,7 @@ import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from graphlib import TopologicalSorter
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from simulators.optbench.model import BaseItem, Change, Exposure, Facts, Outage, Scalar
 from simulators.optbench.realisation.units import UNHEARD, compatible, foreign, moved
@@ -26,6 +26,9 @@ _SLACK: Final = 1e-9  # of the rules (section 1), for rounding, where a toleranc
 _VISIBLE: Final = 0.02  # least half of a material difference where the tolerance is less, as a share of the value
 _SERVICE_CLASSES: Final = ("eMBB", "URLLC")
 _T = TypeVar("_T")
+
+Late = Literal["overtaken", "overwritten"]
+"""How an older report that arrives after a newer one is numbered: below it, or above."""
 
 
 class Scene:
@@ -48,6 +51,8 @@ class Scene:
             for name in self._order:
                 self._ages[name, plane] = self._draw_age(name, plane)
         self._told: dict[tuple[str, str], Exposure] = {}
+        self._recalled: dict[tuple[str, str], Exposure] = {}
+        self._quiet: set[str] = set()
         for name in self._order:
             self._tell(name, PRIMARY)
         for name in self._order:
@@ -133,6 +138,14 @@ class Scene:
             if len(owners) == 2:
                 found += [(str(alias), other) for other in owners if other != name]
         return tuple(found)
+
+    def other_name(self, name: str) -> str:
+        """A name that means this field alone: an alias, or any of `names_of` with other case, and blanks or hyphens."""
+        known = self.rng.choice(self.names_of(name))
+        if known != name and self.rng.random() < 0.5:
+            return known
+        cased = known.upper() if known != known.upper() else known.lower()
+        return cased.replace("_", self.rng.choice((" ", "-")))
 
     def unknown_name(self, name: str) -> str:
         """A name for a field that the contract does not know, as an upgrade may bring it."""
@@ -223,11 +236,28 @@ class Scene:
         """The age of a told field."""
         return self._told[name, self.source(name, plane)].age_ms
 
+    def is_clean(self, name: str) -> bool:
+        """True where all that tell a field tell it as in a clean world, from parents that are as clean."""
+        planes = self.planes_of(name)
+        return bool(planes) and all(self._is_clean(name, plane) for plane in planes) and not self._shares(name)
+
+    def stands_alone(self, name: str) -> bool:
+        """True where a field, and all that it is related to, are clean, and secondaries could `cover` it."""
+        related = self._related(name)
+        return not related & set(self.item.series) and all(
+            self.is_clean(n) and self.source(n, SECONDARY) not in self._quiet for n in related
+        )
+
+    def is_named(self, name: str) -> bool:
+        """True where some source tells a field under one of its names."""
+        return any(
+            n == name and all(c.kind != "foreign_name" for c in exposure.changes)
+            for (n, _), exposure in self._told.items()
+        )
+
     def cover(self, name: str) -> bool:
         """Let the secondary tell a field and all that descends from it, as the primary does; False where it cannot."""
-        wanted = {name, *self.ancestors(name)}
-        for d in self.descendants(name):
-            wanted |= {d, *self.ancestors(d)}
+        wanted = self._related(name)
         if wanted & set(self.item.series):
             return False
         for each in self._order:
@@ -243,6 +273,7 @@ class Scene:
 
     def silence(self, source: str) -> None:
         """Let a source tell nothing, and no plane compute from what it would have told."""
+        self._quiet.add(source)
         for name, f in self._documents.items():
             if source in f["sources"]:
                 self.withhold(name, f["sources"].index(source))
@@ -256,6 +287,7 @@ class Scene:
 
     def blank(self, source: str) -> None:
         """Let a source report that it has no value of its fields, and no plane compute from them."""
+        self._quiet.add(source)
         for name, f in self._documents.items():
             if (name, source) in self._told:
                 plane = f["sources"].index(source)
@@ -264,9 +296,12 @@ class Scene:
                 self.change(name, [plane], Change("no_value"))
 
     def complete(self) -> bool:
-        """True where every critical field is told by some source."""
-        told = {name for name, _ in self._told}
-        return all(n in told for n, f in self._documents.items() if f.get("critical", True))
+        """True where every critical field is told by some source as in a clean world."""
+        return all(
+            any(self._is_clean(n, plane) for plane in PLANES)
+            for n, f in self._documents.items()
+            if f.get("critical", True)
+        )
 
     def change(self, name: str, planes: Sequence[int], *changes: Change) -> None:
         """Do `changes` to a field in those of `planes` that tell it."""
@@ -281,9 +316,13 @@ class Scene:
         self._told[key] = replace(self._told[key], age_ms=age_ms)
 
     def remember(self, name: str, plane: int, age_ms: int, *changes: Change) -> None:
-        """Let an agent recall what a source, which tells the field no longer, said of it `age_ms` ago."""
+        """Let an agent recall what a source said of a field `age_ms` ago."""
         source = self.source(name, plane)
-        self._told[name, source] = Exposure(name, source, age_ms, changes=changes, memory=True)
+        self._recalled[name, source] = Exposure(name, source, age_ms, changes=changes, memory=True)
+
+    def recalled(self, name: str) -> bool:
+        """True where an agent recalls the field."""
+        return any(n == name for n, _ in self._recalled)
 
     def primary_of(self, source: str) -> tuple[str, ...]:
         """The fields, windowed ones too, whose primary is `source`."""
@@ -299,18 +338,36 @@ class Scene:
         return Outage(source, True, self.rng.choice((100, 200, 300, 500, 800)), self.rng.randint(1, 3))
 
     def facts(self, *outages: Outage) -> Facts:
-        """All that is told now, in contract order."""
+        """All that is told and recalled now, in contract order."""
         return Facts(
             tuple(
-                self._told[name, source]
+                found[name, source]
                 for name, f in self._documents.items()
                 for source in f["sources"]
-                if (name, source) in self._told
+                for found in (self._told, self._recalled)
+                if (name, source) in found
             ),
             outages,
         )
 
     # faults that several domains use
+
+    def stale_report(self, name: str) -> tuple[Change, ...]:
+        """A report beyond the limit; one of a measured field may be sent again just now, as if it were new."""
+        again = not self.parents(name) and self.rng.random() < 0.5
+        return (Change("repeated" if again else "aged", self.old(name)), *self.older_state(name))
+
+    def late_report(self, name: str, kind: Late, amount: float) -> Change:
+        """An older report of the primary, `amount` away and still inside the limit, that arrives after its newest."""
+        room = self.limit_ms(name) - self.age_ms(name, PRIMARY)
+        return Change(kind, amount, age_ms=self.rng.randint(room // 8, room * 3 // 4))
+
+    def harmless_late_report(self, name: str) -> Change:
+        """An older report that settles nothing: of another value and a lower version, or of the same and a higher."""
+        difference = self.material_difference(name)
+        if difference and self.rng.random() < 0.5:
+            return self.late_report(name, "overtaken", difference.amount)
+        return self.late_report(name, "overwritten", 0.0)
 
     def schema_fault(self, name: str) -> Change:
         """A form that the guard does not know: another schema identifier, or a unit that no registry knows."""
@@ -353,6 +410,21 @@ class Scene:
         high = min(self.limit_ms(n) for n in (name, *heirs)) // 2
         high = min([high, *(self._ages[p, plane] - _NEWEST_MS // 2 for p in self.parents(name))])
         return self.rng.randint(low, max(low, high))
+
+    def _is_clean(self, name: str, plane: int) -> bool:
+        key = name, self.source(name, plane)
+        if key not in self._told or self._told[key].changes:
+            return False
+        return all(self._is_clean(parent, plane) for parent in self.parents(name))
+
+    def _shares(self, name: str) -> bool:
+        """Whether another field is told under a name that this one has too."""
+        return any(change.other == name for exposure in self._told.values() for change in exposure.changes)
+
+    def _related(self, name: str) -> set[str]:
+        """A field, its descendants, and all that these are computed from."""
+        heirs = (name, *self.descendants(name))
+        return {each for heir in heirs for each in (heir, *self.ancestors(heir))}
 
     def _tell(self, name: str, plane: int) -> None:
         source = self.source(name, plane)
