@@ -40,7 +40,7 @@ SuiteDirectory = Annotated[
     Path | None, typer.Option("--suite", help="A folder that `build` wrote; none: built now, by the options beside.")
 ]
 Split = Annotated[Anchors | None, typer.Option(help="Which anchors; none: final.")]
-Seed = Annotated[int | None, typer.Option(min=0, help="Of everything that is drawn; none: 0.")]
+Seed = Annotated[int | None, typer.Option(min=0, max=2**63 - 1, help="Of everything that is drawn; none: 0.")]
 Base = Annotated[
     Path | None, typer.Option(help="A folder of WirelessBench files to take base items from; none: all generated.")
 ]
@@ -85,7 +85,7 @@ def build(
 ) -> None:
     """Build a suite of 600 episodes and write it; prints what it was made from."""
     from streams.commands.optbench import build as build_suite
-    from streams.commands.optbench_options import SuiteOptions
+    from streams.commands.optbench_suites import SuiteOptions
 
     raise typer.Exit(build_suite(out, SuiteOptions(None, split, seed, base)))
 
@@ -124,7 +124,8 @@ def run(
     Exit 1 where calls to a backbone failed for good, after the rows; what rests on them is not kept in --results.
     """
     from streams.commands.optbench import run as run_methods
-    from streams.commands.optbench_options import ModelOptions, RunOptions, SuiteOptions
+    from streams.commands.optbench_options import ModelOptions, RunOptions
+    from streams.commands.optbench_suites import SuiteOptions
 
     asked = ModelOptions(model, base_url, api_key_env, price_in, price_out, cache, replay_only, timeout)
     options: dict[str, Any] = {"evaluator": evaluator, "scorer": scorer, "results": results, "as_json": as_json}
@@ -161,8 +162,9 @@ def report(
 
     Runs what --results lacks. Exit 1 where calls to a backbone failed for good, after the report.
     """
-    from streams.commands.optbench_options import ModelOptions, RunOptions, SuiteOptions
+    from streams.commands.optbench_options import ModelOptions, RunOptions
     from streams.commands.optbench_report import report as write_report
+    from streams.commands.optbench_suites import SuiteOptions
 
     asked = ModelOptions(model, base_url, api_key_env, price_in, price_out, cache, replay_only, timeout)
     options: dict[str, Any] = {"evaluator": evaluator, "scorer": scorer, "results": results, "as_json": False}
@@ -181,7 +183,7 @@ def prompts(
 ) -> None:
     """For an agent of your own that runs elsewhere: the public view and the prompt of each episode, as JSON Lines."""
     from streams.commands.optbench import prompts as write_prompts
-    from streams.commands.optbench_options import SuiteOptions
+    from streams.commands.optbench_suites import SuiteOptions
 
     raise typer.Exit(write_prompts(out, SuiteOptions(suite, split, seed, base)))
 
@@ -202,6 +204,6 @@ def score(
     {"episode_id", "proposal"}, which stands as it is. An episode that is missing counts as an invalid output.
     """
     from streams.commands.optbench import score as score_file
-    from streams.commands.optbench_options import SuiteOptions
+    from streams.commands.optbench_suites import SuiteOptions
 
     raise typer.Exit(score_file(file, SuiteOptions(suite, split, seed, base), evaluator, scorer, as_json))

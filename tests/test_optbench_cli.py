@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 from chat_server import Answer, refused, said, serving
 
-from simulators.optbench.suite import Suite, load, write
+from simulators.optbench.suite import load, subset, write
 
 SECRET = "sk-geheim-0123456789"
 MEMBERS = {
-    "method", "backbone", "exact", "macro_f1", "safe_apply_recall", "unsafe_apply_rate", "safe_apply_utility",
-    "task_score", "ops", "n", "ops_survival", "record_coverage", "record_faithfulness", "clean_preservation",
+    "method", "backbone", "suite", "evaluator", "scorer", "exact", "macro_f1", "safe_apply_recall", "unsafe_apply_rate",
+    "safe_apply_utility", "task_score", "ops", "n", "ops_survival", "record_coverage", "record_faithfulness", "clean_preservation",
     "unsafe_overwrites", "applied_on_blocking", "invalid", "calls", "tokens_in", "tokens_out", "cost_usd",
 }  # fmt: skip
 MAIN = (sys.executable, "-c", "from streams.cli import main; main()", "optbench")
@@ -62,8 +62,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def suite(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Every tenth episode."""
     directory, every = tmp_path_factory.mktemp("suite"), load(whole)
-    manifest = {**every.manifest, "episodes": every.manifest["episodes"][::10]}
-    write(Suite(every.cases[::10], manifest), directory)
+    write(subset(every, every.cases[::10]), directory)
     return directory
 
 

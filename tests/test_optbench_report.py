@@ -25,7 +25,7 @@ from simulators.optbench.agents import Bundle
 from simulators.optbench.base.anchors import GENERATORS
 from simulators.optbench.bundles import decode, invalid_output
 from simulators.optbench.candidates import case_of
-from simulators.optbench.model import DOMAINS, REFERENCES, TASKS, Case, Sealed, Task
+from simulators.optbench.model import DOMAINS, REFERENCES, TASKS, Case, Sealed, Split, Task
 from simulators.optbench.oracle import judge as oracle
 from simulators.optbench.realisation import FAMILIES
 from simulators.optbench.realisation.scene import Scene
@@ -63,13 +63,10 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("small") / "suite"
     chosen = [case_of(sealed(task, family.name, 0)) for task in TASKS for family in FAMILIES]
     cases = tuple(sorted(chosen, key=lambda case: case.episode_id))
+    counts: Mapping[Task, Mapping[Split, Mapping[str, int]]]
     counts = {task: {"final": {"file": 1, "generated": 31}} for task in TASKS}
-    manifest = {
-        "format": suites.FORMAT, "split": "final", "seed": 5, "base": counts, "generator": "sha256:0123",
-        "excluded": [{"task": "WCHW", "item_id": "x", "reason": "wrong gold"}],
-        "episodes": [suites._entry(case) for case in cases],
-    }  # fmt: skip
-    suites.write(Suite(cases, manifest), directory)
+    excluded = [{"task": "WCHW", "item_id": "x", "reason": "wrong gold"}]
+    suites.write(suites.assembled(cases, "final", 5, counts, excluded), directory)
     return directory
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,11 +13,13 @@ import orjson
 
 from simulators.optbench.base.anchors import anchors
 from simulators.optbench.candidates import candidates, case_of
-from simulators.optbench.model import BaseItem, Case, Change, Exposure, Facts, Outage, Sealed, Split
+from simulators.optbench.model import BaseItem, Case, Change, Exposure, Facts, Outage, Sealed, Split, Task
 from simulators.optbench.selection import select
+from simulators.optbench.suite_checks import WHOLE, case_faults, composition_fault, label_fault, manifest_faults
 
 FORMAT: Final = "wirelessops.optbench/1"
 _EPISODES, _SEALED, _MANIFEST = "episodes.jsonl", "sealed.jsonl", "manifest.json"
+_SHOWN: Final = 300
 
 
 class ManifestError(ValueError):
@@ -29,8 +31,8 @@ class Suite:
     """Cases, and what pins them.
 
     `manifest`: format, split, seed, `base` (how many items from files and generated, per task), `excluded` (task, item
-    id and reason of each item of the files that is not used), `generator` (SHA-256 of the sources that made it), and
-    `episodes`: id, SHA-256 of the view and SHA-256 of the sealed part, in order.
+    id and reason of each item of the files that is not used), `generator` (SHA-256 of the sources that made it),
+    `count`, `episodes`: id, SHA-256 of the view and SHA-256 of the sealed part, in order; and `digest`.
     """
 
     cases: tuple[Case, ...]
@@ -38,25 +40,49 @@ class Suite:
 
     @property
     def digest(self) -> str:
-        """SHA-256 over the inventory: equal digests are equal episodes, views and sealed parts."""
-        return "sha256:" + _sha256(_canonical(self.manifest["episodes"]))
+        """SHA-256 over all that results depend on: format, split, seed, base, and the inventory.
+
+        Not over `generator`: a comment in a source makes no other suite.
+        """
+        return _digest(self.manifest)
 
 
 def build(split: Split, seed: int, base: Path | None = None) -> Suite:
     """The suite of a split. Raises BuildError (see `candidates`), and what reading `base` raises."""
     items = anchors(seed, base)
     chosen = select(candidates(items.final if split == "final" else items.development, seed))
-    cases = tuple(sorted(map(case_of, chosen), key=lambda case: case.episode_id))
-    manifest = {
+    cases = sorted(map(case_of, chosen), key=lambda case: case.episode_id)
+    return assembled(cases, split, seed, items.counts, [one._asdict() for one in items.excluded])
+
+
+def assembled(
+    cases: Sequence[Case],
+    split: Split,
+    seed: int,
+    base: Mapping[Task, Mapping[Split, Mapping[str, int]]],
+    excluded: Sequence[Mapping[str, str]] = (),
+) -> Suite:
+    """The suite of these cases, in their order. `base`, `excluded`: as in its manifest."""
+    manifest: dict[str, Any] = {
         "format": FORMAT,
         "split": split,
         "seed": seed,
-        "base": items.counts,
-        "excluded": [one._asdict() for one in items.excluded],
+        "base": base,
+        "excluded": excluded,
         "generator": generator_digest(),
+        "count": len(cases),
         "episodes": [_entry(case) for case in cases],
     }
-    return Suite(cases, orjson.loads(_canonical(manifest)))
+    return Suite(tuple(cases), orjson.loads(_canonical({**manifest, "digest": _digest(manifest)})))
+
+
+def subset(suite: Suite, cases: Iterable[Case]) -> Suite:
+    """A part of a suite as a suite: these of its cases, in its order. Its manifest counts them."""
+    wanted = {case.episode_id for case in cases}
+    kept = [case for case in suite.cases if case.episode_id in wanted]
+    told = suite.manifest
+    part = assembled(kept, told["split"], told["seed"], told["base"], told["excluded"])
+    return Suite(part.cases, {**part.manifest, "generator": told["generator"]})
 
 
 def write(suite: Suite, directory: Path) -> None:
@@ -69,29 +95,61 @@ def write(suite: Suite, directory: Path) -> None:
 
 
 def load(directory: Path) -> Suite:
-    """The suite of a directory. Raises ManifestError where a file is missing, unreadable, or not what was written."""
+    """The suite of a directory. Labels are those of the files; where the generator is this software's own, both judges
+
+    must bear them out. Raises ManifestError where a file is missing, unreadable, malformed, or not what was written,
+    and OSError.
+    """
     try:
-        manifest = orjson.loads((directory / _MANIFEST).read_bytes())
-        views = [orjson.loads(line) for line in (directory / _EPISODES).read_bytes().splitlines()]
-        sealed = [sealed_from(orjson.loads(line)) for line in (directory / _SEALED).read_bytes().splitlines()]
+        return _loaded(directory)
     except FileNotFoundError as missing:
         raise ManifestError(f"{directory} holds no whole suite: {missing.filename} is not there") from None
-    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
-        raise ManifestError(f"{directory} cannot be read: {error}") from None
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise ManifestError(f"{directory / _MANIFEST} is no manifest of format {FORMAT}")
-    if not len(views) == len(sealed) == len(manifest["episodes"]):
+    except (OSError, ManifestError):
+        raise
+    except Exception as error:  # whatever a stranger's documents make of readers and judges
+        told = " ".join(f"{type(error).__name__}: {error}".split())[:_SHOWN]
+        raise ManifestError(f"{directory} cannot be read: {told}") from error
+
+
+def _loaded(directory: Path) -> Suite:
+    manifest = orjson.loads((directory / _MANIFEST).read_bytes())
+    for fault in manifest_faults(manifest, FORMAT):
+        raise ManifestError(f"{directory / _MANIFEST}: {fault}")
+    views, parts = (_documents(directory / name) for name in (_EPISODES, _SEALED))
+    if not len(views) == len(parts) == manifest["count"]:
         raise ManifestError(
-            f"{directory} holds {len(views)} episodes and {len(sealed)} sealed parts; its manifest lists "
-            f"{len(manifest['episodes'])}"
+            f"{directory} holds {len(views)} episodes and {len(parts)} sealed parts; its manifest counts "
+            f"{manifest['count']}"
         )
-    cases = tuple(Case(view, part) for view, part in zip(views, sealed, strict=True))
-    for case, pinned in zip(cases, manifest["episodes"], strict=True):
-        found = _entry(case)
-        if found != pinned:
-            part = next(name for name in ("id", "view", "sealed") if found[name] != pinned.get(name))
-            raise ManifestError(f"{directory}: the {part} of episode {case.episode_id} is not what the manifest pins")
-    return Suite(cases, manifest)
+    cases = []
+    for view, part, pinned in zip(views, parts, manifest["episodes"], strict=True):
+        case = Case(view, sealed_from(part))
+        for fault in _faults_of(case, part, pinned, judged=manifest["generator"] == generator_digest()):
+            raise ManifestError(f"{directory}: episode {pinned['id']}: {fault}")
+        cases.append(case)
+    suite = Suite(tuple(cases), manifest)
+    if suite.digest != manifest["digest"]:
+        raise ManifestError(f"{directory / _MANIFEST}: its digest is that of another manifest")
+    if len(cases) == WHOLE and (composed := composition_fault(cases)) is not None:
+        raise ManifestError(f"{directory}: {composed}")
+    return suite
+
+
+def _documents(path: Path) -> list[Any]:
+    return [orjson.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def _faults_of(case: Case, part: Any, pinned: Mapping[str, str], judged: bool) -> Iterator[str]:
+    """What is wrong with a case that was read. `part`: the document of its sealed part. `judged`: judge its label."""
+    found = _entry(case)
+    for name, value in found.items():
+        if value != pinned[name]:
+            yield f"its {name} is not what the manifest pins"
+    if _canonical(orjson.loads(_canonical(case.sealed))) != _canonical(part):  # members of a dataclass are not sorted
+        yield "its sealed part holds more than it may"
+    yield from case_faults(case)
+    if judged and (fault := label_fault(case)) is not None:
+        yield fault
 
 
 def sealed_from(document: Mapping[str, Any]) -> Sealed:
@@ -134,6 +192,11 @@ def generator_digest() -> str:
     for source in sorted(made):
         digest.update(str(source.relative_to(here)).encode() + b"\0" + source.read_bytes() + b"\0")
     return "sha256:" + digest.hexdigest()
+
+
+def _digest(manifest: Mapping[str, Any]) -> str:
+    covered = {name: manifest[name] for name in ("format", "split", "seed", "base", "episodes")}
+    return "sha256:" + _sha256(_canonical(covered))
 
 
 def _entry(case: Case) -> dict[str, str]:

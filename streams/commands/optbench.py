@@ -26,12 +26,11 @@ from streams.commands.optbench_lines import NotRun, left_out, read_lines, stem
 from streams.commands.optbench_options import (
     Proposer,
     RunOptions,
-    SuiteOptions,
     check_backbones,
     method_names,
     proposers_of,
-    suite_of,
 )  # fmt: skip
+from streams.commands.optbench_suites import SuiteOptions, suite_of
 from streams.commands.optbench_view import progress_of, show
 
 if TYPE_CHECKING:
@@ -194,7 +193,7 @@ def _scored(
     from simulators.optbench.rows import row
 
     chosen = cast("Evaluator", evaluator), cast("Scorer", scorer)
-    return row(method, backbone, suite.cases, bundles, *chosen)
+    return row(suite, method, backbone, bundles, *chosen)
 
 
 @dataclass(slots=True)

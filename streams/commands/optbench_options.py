@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 import orjson
@@ -20,23 +20,11 @@ from streams.commands.optbench_agents import is_own
 from streams.commands.optbench_lines import NotRun, left_out, read_lines, stem
 
 if TYPE_CHECKING:
-    from simulators.optbench.model import Split
     from simulators.optbench.suite import Suite
 
 HEADLINE_METHODS: Final = ("direct", "wirelessagent-contract", "critic", "wirelessopsagent")
 SANITY: Final = ("always-apply", "always-block")
 ALL, ABLATIONS = "all", "ablations"
-DEFAULT_SEED: Final = 0
-
-
-@dataclass(frozen=True, slots=True)
-class SuiteOptions:
-    """A folder that `build` wrote, or what to build; None: not said."""
-
-    directory: Path | None
-    split: str | None
-    seed: int | None
-    base: Path | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,26 +63,6 @@ class Proposer:
     backbone: Backbone
     settings: str
     unasked: Mapping[str, Bundle]
-
-
-def suite_of(options: SuiteOptions) -> Suite:
-    """The suite of a folder, or a new one. Raises NotRun, for a folder that is not as its manifest says, too."""
-    from simulators.optbench.suite import build as build_suite
-    from simulators.optbench.suite import load
-
-    built_by = {"--split": options.split, "--seed": options.seed, "--base": options.base}
-    given = [name for name, value in built_by.items() if value is not None]
-    if options.directory is not None and given:
-        raise NotRun(f"--suite is a suite as it was built; {', '.join(given)} would ask for another")
-    try:
-        if options.directory is not None:
-            return load(options.directory)
-        seed = DEFAULT_SEED if options.seed is None else options.seed
-        return build_suite(cast("Split", options.split or "final"), seed, options.base)
-    except OSError as error:
-        raise NotRun(f"{error.filename or options.base}: {error.strerror or error}") from error
-    except ValueError as error:
-        raise NotRun(str(error)) from error
 
 
 def method_names(names: Sequence[str]) -> list[str]:

@@ -14,12 +14,11 @@ from streams.commands.optbench_lines import NotRun
 from streams.commands.optbench_options import (
     ABLATIONS,
     RunOptions,
-    SuiteOptions,
     check_backbones,
     method_names,
     proposers_of,
-    suite_of,
 )  # fmt: skip
+from streams.commands.optbench_suites import SuiteOptions, suite_of
 from streams.commands.optbench_view import progress_of
 
 if TYPE_CHECKING:
