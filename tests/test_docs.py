@@ -16,7 +16,7 @@ README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
 LINES = [line.split("#")[0].strip() for block in BLOCKS for line in block.splitlines()]
 # What needs a broker, a recording of one, or the whole suite is run by the tests of those parts
-PARTS = ("run", "record --boot", "replay", "verify", "answer")
+PARTS = ("run", "record --boot", "replay", "verify", "answer", "optbench")
 ELSEWHERE = ("make", ". .venv", "python docs", *(f"wirelessops {part}" for part in PARTS))
 COMMANDS = [line for line in LINES if line and not line.startswith(ELSEWHERE)]
 
@@ -39,7 +39,7 @@ def test_every_command_the_readme_names_exists() -> None:
         if line.startswith("wirelessops "):
             command = [sys.executable, "-c", "from streams.cli import main; main()"]
             words = [w for w in shlex.split(line.split("|")[0])[1:] if not w.startswith("-")]
-            depth = 2 if words[:1] in (["contract"], ["keys"]) or words[:2] == ["record", "export"] else 1
+            depth = 2 if words[:1] in (["contract"], ["keys"], ["optbench"]) or words[:2] == ["record", "export"] else 1
             result = subprocess.run([*command, *words[:depth], "--help"], capture_output=True, timeout=60, check=False)
             assert result.returncode == 0, line
             for option in re.findall(r"--[a-z-]+", line.split("|")[0]):
