@@ -456,6 +456,26 @@ def test_every_number_of_a_published_question_matters() -> None:
             assert_every_number_matters(question)
 
 
+EXTREMES = ("0", "-1e308", "1e999", "100000")
+
+
+def assert_no_number_raises(question: str) -> None:
+    for match, extreme in itertools.product(re.finditer(r"\d+(?:\.\d+)?", question), EXTREMES):
+        found = look_up(question[: match.start()] + extreme + question[match.end() :])
+        assert found is None or (math.isfinite(found.result) and found.result != 0.0)
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_no_number_in_a_generated_question_raises(name: str) -> None:
+    assert_no_number_raises(worded(FORMULAS[name], draws(name)[0]))
+
+
+@needs_data
+def test_no_number_in_a_published_question_raises() -> None:
+    for question in dict.fromkeys(row["question"] for row in rows("wchw_validate.jsonl")):
+        assert_no_number_raises(question)
+
+
 @needs_data
 def test_a_word_that_turns_a_published_question_leaves_it_without_an_answer() -> None:
     for question in dict.fromkeys(row["question"] for row in rows("wchw_validate.jsonl")):
@@ -509,6 +529,8 @@ def gold(answer: str) -> Gold:
 def test_a_gold_is_one_number_in_some_unit() -> None:
     for text, number in (("2.5e-3 W", 2.5e-3), ("M = 64", 64), ("n=22", 22), ("0.338 km^2", 0.338)):
         assert gold(text).number == number
+    for text, digit in (("2.5e-3 W", 1e-4), ("-20 dBm", 1.0), ("0.076", 1e-3), ("1e-99999999999999999999 W", 0.0)):
+        assert gold(text).digit == pytest.approx(digit)
     for none in ("1 (0 dB)", "n=6, R_b=60 kbit/s", "A/2", "No", "238–262 kHz", "1e999 W"):
         assert gold_of(none) is None
     assert gold("22.6 kbit/s").in_unit_of(FORMULAS["capacity"]) == pytest.approx(0.0226)
@@ -588,6 +610,59 @@ def test_every_row_that_is_not_used_is_excluded_with_its_reason(tmp_path: Path) 
         "tool and gold disagree: the tool capacity_linear gives 3 Mbit/s where the gold says 9 Mbps"
     )
     assert len(found) == 9
+
+
+def test_a_row_that_nobody_foresaw_is_excluded_with_its_line_and_no_other_row_suffers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(question: str) -> Any:
+        if "4 MHz" in question:
+            raise KeyError("a tool that is wrong")
+        return look_up(question)
+
+    monkeypatch.setattr("simulators.optbench.base.files.look_up", broken)
+    rows = [{**CAPACITY, "id": n, "question": CAPACITY["question"].replace("3 MHz", f"{n} MHz")} for n in (4, 3)]
+    files = read_files(written(tmp_path, "wchw_test.jsonl", *rows))
+    assert [item.item_id for item in files.items["WCHW"]] == ["wchw_test:3"]
+    assert reasons(tmp_path) == {
+        "wchw_test:4": "unreadable: wchw_test.jsonl, line 1: KeyError: 'a tool that is wrong'"
+    }
+
+
+def test_a_row_of_impossible_values_is_excluded(tmp_path: Path) -> None:
+    row = {"id": "a", "question": "Noise power is -150 W. Convert to watts.", "answer": "-150 W"}
+    again = {**row, "id": "b", "question": "Noise power is 0 W. Convert to watts.", "cot": "Step 1: 1e999 or 0."}
+    assert reasons(written(tmp_path, "wchw_test.jsonl", row, again)) == {
+        "wchw_test:a": "no formula tool", "wchw_test:b": "wrong gold: its own steps give 0 where the gold says -150 W",
+    }  # fmt: skip
+
+
+def test_a_gold_that_is_right_in_its_digits_but_too_coarse_for_the_contract_is_said_to_be_that(tmp_path: Path) -> None:
+    capacity = {"question": "Shannon capacity. B=3 MHz, SNR=2 (linear). Compute C."}  # 4.755 Mbit/s
+    answers = {"fine": "4.75 Mbps", "exact": "4.755 Mbps", "rounded": "4.8 Mbps", "cut": "4 Mbps", "wrong": "4.9 Mbps"}
+    for number, (name, answer) in enumerate(answers.items()):
+        row = {**capacity, "id": name, "answer": answer, "cot": f"Step 1: C={answer}."}
+        found = read_files(written(tmp_path / str(number), "wchw_test.jsonl", row))
+        used = [item.item_id for item in found.items["WCHW"]]
+        told = [one.reason.split(":")[0] for one in found.excluded]
+        if name in ("fine", "exact"):
+            assert (used, told) == ([f"wchw_test:{name}"], [])
+        elif name == "wrong":
+            assert (used, told) == ([], ["tool and gold disagree"])
+        else:
+            assert (used, told) == ([], ["the gold is too coarse for the contract's tolerance"])
+
+
+@needs_data
+def test_published_rows_are_excluded_for_the_reason_that_is_theirs() -> None:
+    why = {e.item_id.removeprefix("wchw_validate:"): e.reason for e in read_files(DATA).excluded}
+    for coarse in ("val_25", "val_285"):
+        assert why[coarse].startswith("the gold is too coarse for the contract's tolerance")
+    assert why["val_308"] == "no formula tool"
+    for disagreeing in ("val_12", "val_27", "val_134"):
+        assert why[disagreeing].startswith("tool and gold disagree")
+    for wrong in ("val_4", "val_5", "val_225", "val_284"):
+        assert why[wrong].startswith("wrong gold: its own steps give ")
 
 
 def row_of(item: BaseItem) -> dict[str, Any]:

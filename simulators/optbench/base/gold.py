@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Final
 
 from simulators.optbench.base.formula import Formula
@@ -59,8 +58,9 @@ def gold_of(answer: str) -> Gold | None:
     match = _ANSWER.fullmatch(tidied(answer))
     if match is None or not math.isfinite(float(match["number"])):
         return None
-    exponent = Decimal(match["number"]).as_tuple().exponent
-    return Gold(float(match["number"]), float(Decimal((0, (1,), int(exponent)))), match["unit"].strip())
+    mantissa, e, exponent = match["number"].lstrip("+-").partition("e")
+    last = re.sub(r"\d", "0", mantissa)[:-1] + "1"
+    return Gold(float(match["number"]), float(last + e + exponent), match["unit"].strip())
 
 
 def is_in_its_digits(gold: Gold, value: float, formula: Formula) -> bool:

@@ -185,6 +185,14 @@ def _written(parameter: Parameter) -> str:
 
 
 def _read(formula: Formula, wording: _Wording, match: re.Match[str]) -> Lookup | None:
+    """What the tool says to a match; None where a value cannot be, or there is no result."""
+    try:
+        return _taken(formula, wording, match)
+    except (ArithmeticError, ValueError):
+        return None
+
+
+def _taken(formula: Formula, wording: _Wording, match: re.Match[str]) -> Lookup | None:
     groups = match.groupdict()
     parameters: dict[str, float] = {}
     for p in formula.parameters:
@@ -195,13 +203,10 @@ def _read(formula: Formula, wording: _Wording, match: re.Match[str]) -> Lookup |
             parameters[p.name] = given
         else:
             value, behind = float(groups[p.name]), wording.shares.get(p.name, p.name)
-            try:
-                bare = behind == _BARE
-                parameters[p.name] = value if bare else in_unit(value, groups[behind + "__unit"], p.unit, p.spoken)
-            except (ArithmeticError, ValueError):
-                return None
-        if not _possible(p, parameters[p.name]):
-            return None
+            bare = behind == _BARE
+            parameters[p.name] = value if bare else in_unit(value, groups[behind + "__unit"], p.unit, p.spoken)
+    if not all(_possible(p, parameters[p.name]) for p in formula.parameters):
+        return None
     result = compute(formula, parameters)
     if result is None or (formula.whole and not _counts(result)) or not _implied(wording, parameters, groups):
         return None
