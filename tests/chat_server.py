@@ -19,6 +19,8 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
     before_s: float = 0.0
     drip_s: float = 0.0
+    drip_head_s: float = 0.0
+    """Between the bytes of a header that never ends, in place of the answer."""
 
 
 def said(text: Any, usage: Any = None, **rest: Any) -> Answer:
@@ -59,6 +61,11 @@ def serving(answer: Callable[[int, dict[str, Any]], Answer]) -> Iterator[Server]
             given = answer(number, request)
             time.sleep(given.before_s)
             try:
+                if given.drip_head_s:
+                    self.wfile.write(b"HTTP/1.1 200 OK\r\nX: ")
+                    for _ in range(200):
+                        self.wfile.write(b"x")
+                        time.sleep(given.drip_head_s)
                 self.send_response(given.status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(given.body)))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from simulators.optbench.agents import Backbone, Completion, Prompt
+
+_SHOWN: Final = 300
 
 
 @dataclass(slots=True)
@@ -35,8 +38,11 @@ class Watched:
         self.name, self.synthetic = self.inner.name, self.inner.synthetic
 
     def complete(self, prompt: Prompt) -> Completion:
-        """What the other says."""
-        completion = self.inner.complete(prompt)
+        """What the other says; what it raises is a call that failed, so that it is told, and not kept as a reply."""
+        try:
+            completion = self.inner.complete(prompt)
+        except Exception as error:
+            completion = Completion("", error=" ".join(f"{type(error).__name__}: {error}".split())[:_SHOWN])
         if completion.error is not None:
             self.failed.setdefault(prompt.episode_id, completion.error)
         return completion
