@@ -352,23 +352,108 @@ def test_a_critic_looks_at_the_evidence_that_is_cited() -> None:
     view = orjson.loads(orjson.dumps(world.view))
     read = read_out(contract_of(view["episode"]), view["episode"]["observations"])
 
-    def disputed(name: str, **change: Any) -> tuple[str, ...]:
+    def disputed(about: str, /, outage: str = "", **change: Any) -> tuple[str, ...]:
         changed = orjson.loads(orjson.dumps(view))
         for o in changed["episode"]["observations"]:
-            if o["id"] == read[name]["id"]:
+            if o["id"] == read[about]["id"]:
                 o.update(change)
-                if change == {"source": "out"}:
-                    changed["episode"]["sources"] = {"out": {"status": "outage"}}
-        backbone = Scripted([right(world)])
-        build("critic", backbone).decide(changed)
-        return () if len(backbone.heard) == 1 else backbone.heard[1].disputed
+        changed["episode"]["sources"] = {outage: {"status": "outage"}} if outage else {}
+        return disputes(changed, right(world))
 
-    assert disputed("cqi", event_time_ms=view["episode"]["decided_at_ms"] - 10**6)[-2:] == ("fields:cqi", "action:HOLD")
-    assert disputed("x", unit=None)[-2:] == ("fields:x", "action:ESCALATE")
-    assert disputed("x", source="out")[-2:] == ("fields:x", "action:RETRY")
-    assert disputed("y", quality="no_value")[-2:] == ("fields:y", "action:HOLD")
-    assert disputed("y", id="elsewhere")[-2:] == ("fields:y", "action:HOLD")
+    t = view["episode"]["decided_at_ms"]
+    assert disputed("x") == ()
+    for about, instead, change in (
+        ("cqi", "HOLD", {"event_time_ms": t - 10**6}),
+        ("y", "HOLD", {"quality": "no_value"}),
+        ("y", "HOLD", {"id": "elsewhere"}),
+        ("y", "HOLD", {"name": "northing"}),
+        ("y", "HOLD", {"schema": "unheard/9"}),
+        ("y", "HOLD", {"unit": "furlong"}),
+        ("y", "ESCALATE", {"unit": None}),
+        ("y", "ESCALATE", {"unit": "MHz"}),
+        ("y", "ESCALATE", {"name": "Position"}),
+        ("y", "ESCALATE", {"source": "stranger"}),
+    ):
+        assert disputed(about, **change)[-2:] == (f"fields:{about}", f"action:{instead}"), change
+    assert disputed("x", outage=read["x"]["source"]) == ("fields:x", "fields:y", "action:RETRY"), "one source of both"
+    assert disputed("y", name="UE Y") == ()
     assert disputed("load", unit=None) == ()
+
+
+def disputes(view: Mapping[str, Any], *texts: str) -> tuple[str, ...]:
+    """What the first critique of a proposal disputes."""
+    backbone = Scripted(texts)
+    build("critic", backbone).decide(view)
+    return () if len(backbone.heard) == 1 else backbone.heard[1].disputed
+
+
+def test_a_critic_compares_what_is_cited_with_the_rest_of_the_ledger() -> None:
+    world = CLEAN[0]
+    view = orjson.loads(orjson.dumps(world.view))
+    t, observations = view["episode"]["decided_at_ms"], view["episode"]["observations"]
+    sources = contract_of(view["episode"]).fields["x"].sources
+    (cited,) = [o for o in observations if o["id"] == json.loads(right(world))["fields"]["x"]["observation"]]
+    second = sources[1 - sources.index(cited["source"])]
+    rest = [o for o in observations if o is cited or o["name"] != "x"]
+    other = {**cited, "id": "other", "source": second, "value": cited["value"] + 20, "event_time_ms": t - 400}
+    older = {**other, "source": cited["source"], "event_time_ms": cited["event_time_ms"] - 50}
+
+    def found(*more: dict[str, Any]) -> tuple[str, ...]:
+        return disputes({**view, "episode": {**view["episode"], "observations": [*rest, *more]}}, right(world))
+
+    escalates = ("fields:x", "action:ESCALATE")
+    assert found(other)[-2:] == escalates
+    assert found({**other, "name": "UE-X", "value": other["value"] / 1000, "unit": "km"})[-2:] == escalates
+    assert found({**older, "event_time_ms": cited["event_time_ms"]})[-2:] == escalates, "two values at one time"
+    assert found({**older, "version": cited["version"] + 1})[-2:] == escalates, "an older event overwrites"
+    taken_back = {**other, "id": "newest", "value": cited["value"], "event_time_ms": t - 10}
+    for harmless in (
+        {**other, "value": cited["value"] + 0.5},
+        {**other, "event_time_ms": t - 10**6},
+        {**other, "origin": "memory"},
+        {**other, "source": "stranger"},
+        {**other, "unit": "dB"},
+        {**other, "value": None},
+        {**other, "name": "position"},
+        {**older, "version": cited["version"] - 1},
+        {**older, "version": cited["version"] + 1, "value": cited["value"]},
+    ):
+        assert found(harmless) == (), harmless
+    assert found(other, taken_back) == ()
+
+
+def test_a_critic_disputes_an_apply_that_says_itself_that_a_field_is_blocked() -> None:
+    world = CLEAN[0]
+    said = json.loads(right(world))
+    said["fields"]["cqi"] = {"state": "blocked", "observation": None}
+    assert disputes(world.view, json.dumps(said))[-2:] == ("fields:cqi", "action:HOLD")
+    assert disputes(world.view, json.dumps({**said, "action": "HOLD"})) == ()
+
+
+def test_a_critic_hears_tools_in_every_round_and_takes_none_of_them_for_evidence() -> None:
+    world = CLEAN[0]
+    backbone = Scripted([right(world, bandwidth="left out")])
+    build("critic", backbone).decide(world.view)
+    assert len(backbone.heard) == 4
+    for prompt in backbone.heard:
+        assert all(f'"{o["id"]}"' in prompt.messages[1][1] for o in consult(world.view))
+    said = json.loads(right(world))
+    said["fields"]["cqi"]["observation"] = "t1"
+    assert disputes(world.view, json.dumps(said)) == ("fields:cqi",), "a citation is wanted, no other action"
+
+
+def test_a_critic_finds_every_conflict_that_the_ledger_shows_and_follows_no_lineage() -> None:
+    seen = set()
+    for world in REALISED:
+        if world.family in ("material_conflict", "self_contradiction", "overwritten_by_older", "shared_name",
+                            "missing_unit", "foreign_unit"):  # fmt: skip
+            assert disputes(world.view, right(world))[-1:] == ("action:ESCALATE",), world.family
+            seen.add(world.family)
+        if world.family in ("lost_lineage", "known_alias", "compatible_unit", "immaterial_disagreement"):
+            on_evidence = [name for name in disputes(world.view, right(world)) if not name.startswith("plan:")]
+            assert on_evidence == [], world.family
+            seen.add(world.family)
+    assert len(seen) == 10
 
 
 # the guard
