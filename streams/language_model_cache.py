@@ -81,7 +81,8 @@ class ReplyCache:
         """The reply to a question; failures too (see `Reply.error`). Of any server, the first that is no failure."""
         if question.base_url is not None:
             return self._replies.get(question)
-        fitting = [self._replies[one] for one in self._asked(question.prompt) if replace(one, base_url=None) == question]
+        asked = self._asked(question.prompt)
+        fitting = [self._replies[one] for one in asked if replace(one, base_url=None) == question]
         return next((reply for reply in fitting if reply.error is None), fitting[0] if fitting else None)
 
     def why_missing(self, question: Question) -> str:

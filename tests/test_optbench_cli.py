@@ -182,6 +182,23 @@ def test_what_cannot_be_run_is_refused_in_one_line(
     assert SECRET not in result.stderr
 
 
+@pytest.mark.parametrize("base", ["nowhere", "", "file.txt"])
+def test_a_build_that_fails_leaves_nothing_behind(base: str, tmp_path: Path) -> None:
+    (tmp_path / "file.txt").write_text("no folder\n")
+    result = optbench("build", "--out", tmp_path / "new" / "suite", "--base", tmp_path / base)
+    assert (result.returncode, result.stdout, len(result.stderr.splitlines())) == (2, "", 1), result.stderr
+    assert str(tmp_path / base) in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["file.txt"]
+
+
+def test_a_build_into_a_file_is_refused_before_it_begins(tmp_path: Path) -> None:
+    file = lines(tmp_path / "file", "kept")
+    for out in (file, file / "suite"):
+        result = optbench("build", "--out", out)
+        assert (result.returncode, result.stdout, result.stderr) == (2, "", f"{out}: no folder can be made there\n")
+    assert file.read_text() == "kept\n"
+
+
 def test_prompts_hold_the_public_view_of_each_episode_and_the_text_to_send(suite: Path, tmp_path: Path) -> None:
     out = tmp_path / "prompts.jsonl"
     assert optbench("prompts", "--out", out, "--suite", suite).returncode == 0
@@ -309,12 +326,12 @@ def test_a_language_model_is_replayed_without_its_server_to_the_same_bytes(suite
 def test_calls_that_failed_are_told_counted_and_made_again_by_the_next_run(
     suite: Path, episode_ids: list[str], tmp_path: Path
 ) -> None:
-    with serving(lambda n, _: refused(404, f"no model for {SECRET}") if n < 20 else said(json.dumps(HOLD))) as server:
+    with serving(lambda n, _: refused(400, f"no sense, {SECRET}") if n < 20 else said(json.dumps(HOLD))) as server:
         options = model(suite, server.url, "--results", tmp_path)
         result = optbench(*options, "--json", TEST_MODEL_KEY=SECRET)
         assert result.returncode == 1
         assert json.loads(result.stdout)[0]["invalid"] == 20
-        assert "direct, some/model: calls failed on 20 episodes; the first: HTTP 404: no model for" in result.stderr
+        assert "direct, some/model: calls failed on 20 episodes; the first: HTTP 400: no sense, [key]" in result.stderr
         assert SECRET not in result.stderr
         (row,) = rows(*options, TEST_MODEL_KEY=SECRET)
         assert (row["invalid"], len(server.asked)) == (0, N + 20)

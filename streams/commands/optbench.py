@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,13 +44,17 @@ _KIND: Final = re.compile(":| of ")
 
 
 def build(out: Path, options: SuiteOptions) -> int:
-    """Builds a suite and writes it to `out`. Exit codes of all commands here: 0; 2 with the reason in one line; 130."""
+    """Builds a suite, and then writes it to `out`; nothing is left there where it cannot be built.
+
+    Exit codes of all commands here: 0; 2 with the reason in one line; 130.
+    """
     from simulators.optbench.suite import write
 
     with answering() as answer:
+        if not next(place for place in (out, *out.absolute().parents) if place.exists()).is_dir():
+            raise NotRun(f"{out}: no folder can be made there")
+        suite = suite_of(options)
         try:
-            out.mkdir(parents=True, exist_ok=True)
-            suite = suite_of(options)
             write(suite, out)
         except OSError as error:
             raise NotRun(f"{out}: {error.strerror or error}") from error
@@ -155,24 +159,40 @@ def bundles_of(
     """What a method makes of each episode over the watched backbone of `proposer`.
 
     `results`: a folder that is read first and kept up to date, or None. Bundles of calls that failed are not kept, so
-    that the next run asks again. Raises NotRun where that folder cannot be used.
+    that the next run asks again. Raises NotRun where that folder cannot be used, and where the backbone gives up.
     """
     if results is None:
-        return _decided(suite, method, backbone, proposer.unasked, parallel, progress)
+        stop = _stop_of(suite, backbone, proposer, len(proposer.unasked))
+        return _decided(suite, method, backbone, proposer.unasked, parallel, progress, stop)
     try:
         settings = proposer.settings + source_of(method)
         with Results(results, Origin(suite.digest, method, backbone.name, settings)) as kept:
 
+            stored = {**kept.bundles, **proposer.unasked}
+            stop = _stop_of(suite, backbone, proposer, len(stored))
+
             def keep(bundle: Bundle) -> None:
                 if bundle.episode_id not in backbone.failed:
                     kept.keep(bundle)
+                stop(bundle)
 
-            stored = {**kept.bundles, **proposer.unasked}
             return _decided(suite, method, backbone, stored, parallel, progress, keep)
     except OSError as error:
         raise NotRun(f"{error.filename or results}: {error.strerror or error}") from error
     except ResultsError as error:
         raise NotRun(str(error)) from error
+
+
+def _stop_of(suite: Suite, backbone: Watched, proposer: Proposer, decided: int) -> Callable[[Bundle], None]:
+    """What is called with each new bundle: raises NotRun where `proposer` has given up. `decided`: bundles before."""
+
+    def stop(bundle: Bundle) -> None:
+        nonlocal decided
+        decided += bundle.episode_id not in backbone.failed
+        if (why := proposer.gave_up()) is not None:
+            raise NotRun(f"stopped: {why}; {decided} of {len(suite.cases)} episodes were decided")
+
+    return stop
 
 
 def _decided(

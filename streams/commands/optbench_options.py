@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
 import orjson
 
@@ -18,6 +15,7 @@ from simulators.optbench.backbones import RecordedReplies
 from simulators.optbench.bundles import ProposalLine
 from streams.commands.optbench_agents import is_own
 from streams.commands.optbench_lines import NotRun, left_out, read_lines, stem
+from streams.commands.optbench_model import check_model, language_model, settings
 
 if TYPE_CHECKING:
     from simulators.optbench.suite import Suite
@@ -58,11 +56,15 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class Proposer:
-    """A backbone; `settings` tells it from others of its name; `unasked`: episodes that it has nothing for, and why."""
+    """A backbone; `settings` tells it from others of its name; `unasked`: episodes that it has nothing for, and why.
+
+    `gave_up`: asked after each episode; why it answers no more, None while it does.
+    """
 
     backbone: Backbone
     settings: str
     unasked: Mapping[str, Bundle]
+    gave_up: Callable[[], str | None] = lambda: None
 
 
 def method_names(names: Sequence[str]) -> list[str]:
@@ -88,15 +90,10 @@ def check_backbones(options: RunOptions) -> None:
     for name in options.backbones:
         if name not in PROFILES:
             raise NotRun(f"no backbone {name!r}: {', '.join(PROFILES)}; --model and --proposals name others")
-    asked = options.model
-    if asked.model is None and (asked.base_url or asked.api_key_env or asked.cache or asked.replay_only):
-        raise NotRun("--base-url, --api-key-env, --cache and --replay-only belong to a --model")
-    if asked.replay_only and asked.cache is None:
-        raise NotRun("--replay-only needs the --cache that it answers from")
-    if asked.base_url is not None and "@" in urlsplit(asked.base_url).netloc:
-        raise NotRun("--base-url holds a password; --api-key-env is the place for a key")
-    if asked.api_key_env is not None and not os.environ.get(asked.api_key_env):
-        raise NotRun(f"--api-key-env: {asked.api_key_env} is not set")
+    check_model(options.model)
+    taken = {*PROFILES} | ({_name_of(options.proposals)} if options.proposals is not None else set())
+    if options.model.model in taken:
+        raise NotRun(f"--model {options.model.model}: another backbone has this name, and rows are told by it")
 
 
 def proposers_of(suite: Suite, options: RunOptions) -> list[Proposer]:
@@ -110,7 +107,8 @@ def proposers_of(suite: Suite, options: RunOptions) -> list[Proposer]:
     if options.proposals is not None:
         found.append(_recorded(suite, options.proposals))
     if options.model.model is not None:
-        found.append(_language_model(options.model, options.model.model))
+        model = language_model(options.model, options.model.model)
+        found.append(Proposer(model, settings(options.model, model.server), {}, model.gave_up))
     return found
 
 
@@ -120,25 +118,9 @@ def _recorded(suite: Suite, file: str) -> Proposer:
         raise NotRun(f"{file}: holds decision bundles, which `optbench score` takes; proposals are wanted")
     replies = {line.episode_id: line.reply for line in lines if isinstance(line, ProposalLine)}
     told = hashlib.sha256(orjson.dumps(replies, option=orjson.OPT_SORT_KEYS)).hexdigest()
-    backbone = RecordedReplies(f"proposals:{stem(file)}", replies)
+    backbone = RecordedReplies(_name_of(file), replies)
     return Proposer(backbone, f"sha256:{told}", left_out(suite, replies, file))
 
 
-def _language_model(asked: ModelOptions, model: str) -> Proposer:
-    from streams.language_model import BASE_URL, LanguageModel
-    from streams.language_model_cache import ReplyCache
-
-    base_url = asked.base_url or BASE_URL
-    server = urlsplit(base_url)
-    try:
-        cache = None if asked.cache is None else ReplyCache(asked.cache)
-    except OSError as error:
-        raise NotRun(f"{asked.cache}: {error.strerror or error}") from error
-    if cache is not None and cache.damaged:
-        sys.stderr.write(f"{asked.cache}: {cache.damaged} damaged lines are passed over\n")
-    backbone = LanguageModel(
-        model, model, base_url, os.environ.get(asked.api_key_env) if asked.api_key_env else None,
-        cache=cache, replay_only=asked.replay_only, timeout_s=asked.timeout_s, price_in=asked.price_in,
-        price_out=asked.price_out,
-    )  # fmt: skip
-    return Proposer(backbone, f"{server.scheme}://{server.netloc}{server.path.rstrip('/')}", {})
+def _name_of(file: str) -> str:
+    return f"proposals:{stem(file)}"
