@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -18,8 +19,9 @@ from hypothesis import strategies as st
 from simulators.optbench.agents import Bundle, RawProposal
 from simulators.optbench.bundles import BundleError, ProposalLine, bundle_from, decode, encode, read_line
 from simulators.optbench.model import BaseItem, Case, Facts, Sealed
-from simulators.optbench.results import Origin, Results, ResultsError
+from simulators.optbench.results import Origin, Results, ResultsError, file_name
 from simulators.optbench.running import run
+from streams.commands.documents import read_document
 from xapp.model import ACTIONS
 
 ITEM = BaseItem("WCNS", "i", "generated", "q", {}, {}, {}, {}, {}, {})
@@ -83,10 +85,69 @@ def raising(view: Mapping[str, Any]) -> Bundle:
     raise RuntimeError("no\nidea")
 
 
+class Mute(Exception):
+    """Cannot say what it is."""
+
+    def __str__(self) -> str:
+        raise SystemExit(0)
+
+
+def throwing(error: BaseException) -> Callable[[Mapping[str, Any]], Bundle]:
+    def how(view: Mapping[str, Any]) -> Bundle:
+        raise error
+
+    return how
+
+
+def nested(levels: int) -> Any:
+    document: Any = 1
+    for _ in range(levels):
+        document = [document]
+    return document
+
+
+class Lost:
+    """An agent that has no `decide`, and raises where it is looked for."""
+
+    name = "lost"
+
+    @property
+    def decide(self) -> Any:
+        raise GeneratorExit("nothing")
+
+
+@pytest.mark.parametrize("parallel", [1, 3])
+def test_an_agent_whose_decide_cannot_be_had_is_invalid_in_every_episode(parallel: int) -> None:
+    bundles = run(CASES[:3], Lost(), {}, lambda _: None, parallel)
+    assert [bundle.invalid for bundle in bundles] == ["GeneratorExit: nothing"] * 3
+
+
+def test_ctrl_c_ends_a_run() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run(CASES, Answering(throwing(KeyboardInterrupt())), {}, lambda _: None)
+
+
 @pytest.mark.parametrize(
     ("how", "reason"),
     [
         (raising, "RuntimeError: no idea"),
+        (throwing(SystemExit(0)), "SystemExit: 0"),
+        (throwing(GeneratorExit()), "GeneratorExit"),
+        (throwing(StopIteration(3)), "StopIteration: 3"),
+        (throwing(BaseException("odd")), "BaseException: odd"),
+        (throwing(Mute()), "Mute, which cannot say why"),
+        (throwing(ValueError("\udcff")), "ValueError: ?"),
+        (lambda view: Bundle(view["episode_id"], "APPLY", "\ud800"), "JSONDecodeError: "),
+        (lambda view: Bundle(view["episode_id"], "APPLY", {"\udfff": 1}), "JSONDecodeError: "),
+        (lambda view: Bundle(view["episode_id"], "APPLY", 2**64), "ValueError: an integer does not fit"),
+        (lambda view: Bundle(view["episode_id"], "APPLY", -(2**63) - 1), "ValueError: an integer does not fit"),
+        (lambda view: Bundle(view["episode_id"], "APPLY", 10**5000), "ValueError: "),
+        (lambda view: Bundle(view["episode_id"], "APPLY", tokens_in=2**63), "BundleError: $.tokens_in"),
+        (lambda view: Bundle(view["episode_id"], "APPLY", cost_usd=1e300), "BundleError: $.cost_usd"),
+        (lambda view: Bundle(view["episode_id"], "APPLY", {1: 1, "1": 2}), "ValueError: a key stands twice"),
+        (lambda view: Bundle(view["episode_id"], "APPLY", nested(105)), "ValueError: nested deeper than"),
+        (lambda view: Bundle(view["episode_id"], "APPLY", nested(900)), "ValueError: nested deeper than"),
+        (lambda view: Bundle(view["episode_id"], "APPLY", nested(100_000)), "RecursionError: "),
         (lambda view: None, "the agent gave a NoneType, no bundle"),
         (lambda view: Bundle("e99", "APPLY"), "the agent decided another episode: e99"),
         (lambda view: Bundle(view["episode_id"], "WAIT"), "BundleError: $.action: WAIT is none of "),
@@ -102,7 +163,9 @@ def test_what_an_agent_cannot_do_is_an_invalid_output_with_its_reason(how: Any, 
         bundles = run(CASES[:3], Answering(how), {}, kept.append, parallel)
         assert [bundle.episode_id for bundle in bundles] == ["e0", "e1", "e2"]
         assert sorted(map(repr, kept)) == sorted(map(repr, bundles))
-        assert all(bundle.action is None and str(bundle.invalid).startswith(reason) for bundle in bundles)
+        assert {bundle.action for bundle in bundles} == {None}
+        for bundle in bundles:
+            assert str(bundle.invalid).startswith(reason)
 
 
 def test_an_agent_that_writes_into_its_view_changes_nobody_elses() -> None:
@@ -148,7 +211,7 @@ def test_a_line_that_a_killed_run_left_half_is_cut_off_and_decided_again(tmp_pat
         assert results.path.read_bytes() == data
 
 
-@pytest.mark.parametrize("member", ["suite", "method", "backbone", "settings"])
+@pytest.mark.parametrize("member", ["suite", "method", "backbone", "settings", "code"])
 def test_results_of_another_run_are_refused_and_left_as_they_are(tmp_path: Path, member: str) -> None:
     origin = Origin("sha256:a", "m", "b", "seed 0")
     with Results(tmp_path, origin) as results:
@@ -159,9 +222,39 @@ def test_results_of_another_run_are_refused_and_left_as_they_are(tmp_path: Path,
         pass
     (tmp_path / "kept").rename(results.path)
     before = results.path.read_bytes()
-    with pytest.raises(ResultsError, match=f"another {member}: .*, not other"):
-        Results(tmp_path, other)
-    assert results.path.read_bytes() == before
+    torn = before + b'{"episode_id'
+    for data in (before, torn):
+        results.path.write_bytes(data)
+        with pytest.raises(ResultsError, match=r"(not (on|of|with)|now) other; use another --results") as told:
+            Results(tmp_path, other)
+        assert str(results.path) in str(told.value)
+        assert "delete this file" in str(told.value)
+        assert len(str(told.value).splitlines()) == 1
+        assert results.path.read_bytes() == data
+
+
+@pytest.mark.parametrize("data", [b"my notes", b'{"format": "other', b'{"format": "wirelessops.optbench.bundles/2'])
+def test_a_file_that_a_run_did_not_begin_is_refused_and_not_emptied(tmp_path: Path, data: bytes) -> None:
+    origin = Origin("sha256:a", "m", "b")
+    (tmp_path / "m--b.jsonl").write_bytes(data)
+    with pytest.raises(ResultsError, match="no results of format"):
+        Results(tmp_path, origin)
+    assert (tmp_path / "m--b.jsonl").read_bytes() == data
+
+
+def test_only_one_run_writes_a_file_of_results_at_a_time(tmp_path: Path) -> None:
+    origin = Origin("sha256:a", "m", "b")
+    with Results(tmp_path, origin) as first:
+        first.keep(Bundle("e0", "HOLD"))
+        before = first.path.read_bytes()
+        with pytest.raises(ResultsError, match="another run writes"):
+            Results(tmp_path, origin)
+        assert first.path.read_bytes() == before
+        with Results(tmp_path, dataclasses.replace(origin, method="other")) as beside:
+            assert beside.bundles == {}
+        first.keep(Bundle("e1", "HOLD"))
+    with Results(tmp_path, origin) as later:
+        assert set(later.bundles) == {"e0", "e1"}
 
 
 def test_a_damaged_results_file_is_refused_with_its_line(tmp_path: Path) -> None:
@@ -169,6 +262,10 @@ def test_a_damaged_results_file_is_refused_with_its_line(tmp_path: Path) -> None
     with Results(tmp_path, origin) as results:
         run(CASES, Answering(), {}, results.keep)
     lines = results.path.read_bytes().splitlines(keepends=True)
+    for head in (b"[" * 100_000, b'{"format":' * 5000, b"[]", b"3"):
+        results.path.write_bytes(b"".join([head + b"\n", *lines[1:]]))
+        with pytest.raises(ResultsError, match="no results of format"):
+            Results(tmp_path, origin)
     for damage in (b"{\n", b'{"episode_id": 3}\n', b"[" * 100_000 + b"\n"):
         results.path.write_bytes(b"".join([*lines[:4], damage, *lines[5:]]))
         with pytest.raises(ResultsError, match="line 5"):
@@ -184,8 +281,23 @@ def test_names_that_are_no_file_names_stay_inside_the_directory(tmp_path: Path) 
     assert [path.parent for path in tmp_path.rglob("*.jsonl")] == [tmp_path / "r"]
 
 
+NAMES = st.text(st.sampled_from("aB1./-_ :%é\n\udcff"), min_size=1, max_size=9) | st.text(min_size=1, max_size=200)
+
+
+@given(NAMES, NAMES)
+def test_a_name_in_a_files_name_is_plain_and_its_own(one: str, other: str) -> None:
+    assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*", file_name(one))
+    assert len(file_name(one)) < 80
+    assert (file_name(one) == file_name(other)) == (one == other)
+
+
+@pytest.mark.parametrize("name", ["direct", "wirelessagent-contract", "synthetic-a", "qwen3-8b", "gpt-5.4-mini"])
+def test_a_plain_name_stays_as_it_is(name: str) -> None:
+    assert file_name(name) == name
+
+
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(-1e300, 1e300) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=6,
 )
@@ -225,6 +337,7 @@ def test_a_bundle_is_what_its_json_says(bundle: Bundle) -> None:
     line = encode(bundle)
     assert "\n" not in line
     assert decode(line) == bundle
+    assert bundle_from(read_document(line.encode())) == bundle, "what a run keeps, `score` reads"
     assert read_line(json.loads(line)) == bundle
 
 

@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
+import orjson
+
 from simulators.optbench.agents import Bundle, RawProposal
+from xapp.faithfulness import MAX_DEPTH, deeper_than
 from xapp.model import ACTIONS
 
 _PROPOSAL: Final = {"action", "answer", "plan", "fields"}
@@ -16,6 +19,8 @@ _BUNDLE: Final = {
     "cost_usd",
 }  # fmt: skip
 _SHOWN: Final = 300
+_MOST: Final = 2**53 - 1
+"""Of calls, tokens and US dollars of one episode: sums over a suite fit into 64 bits, and every reader takes them."""
 
 
 class BundleError(ValueError):
@@ -53,13 +58,23 @@ def bundle_json(bundle: Bundle) -> dict[str, Any]:
 
 
 def encode(bundle: Bundle) -> str:
-    """The bundle as one line of JSON. Raises ValueError, TypeError or RecursionError for what JSON cannot hold."""
-    return json.dumps(bundle_json(bundle), allow_nan=False, separators=(",", ":"), default=_plain)
+    """The bundle as one line of JSON, which `decode` and every other reader of results reads as the same.
+
+    Raises ValueError, TypeError or RecursionError for what has no such line.
+    """
+    line = json.dumps(bundle_json(bundle), allow_nan=False, separators=(",", ":"), default=_plain)
+    decode(line)
+    return line
 
 
 def decode(line: bytes | str) -> Bundle:
-    """The bundle of such a line. Raises ValueError (BundleError among them)."""
-    return bundle_from(json.loads(line))
+    """The bundle of such a line. Raises ValueError (BundleError among them), also for JSON that not every parser
+
+    reads as the same: lone surrogates, integers beyond 64 bits, a key twice in an object, nesting beyond MAX_DEPTH.
+    """
+    if deeper_than(orjson.loads(line), MAX_DEPTH):
+        raise ValueError(f"nested deeper than {MAX_DEPTH}")
+    return bundle_from(json.loads(line, object_pairs_hook=_unique, parse_int=_bounded))
 
 
 def bundle_from(document: Any) -> Bundle:
@@ -115,6 +130,20 @@ def read_line(document: Any) -> Bundle | ProposalLine:
 def invalid_output(episode_id: str, reason: str) -> Bundle:
     """The bundle of an episode that brought no valid output: it counts, with why."""
     return Bundle(episode_id, None, invalid=_shown(reason))
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return found
+
+
+def _bounded(digits: str) -> int:
+    value = int(digits) if len(digits) < 30 else None
+    if value is None or not -(2**63) <= value < 2**64:
+        raise ValueError("an integer does not fit into 64 bits")
+    return value
 
 
 def _plain(value: Any) -> Any:
@@ -175,21 +204,33 @@ def _text(value: Any, path: str) -> str | None:
 
 
 def _count(value: Any, path: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        _fail(path, "a count is wanted")
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _MOST:
+        _fail(path, f"a count is wanted, at most {_MOST}")
     return value
 
 
 def _cost(value: Any) -> float | None:
     if value is None:
         return None
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < float("inf"):
-        _fail("$.cost_usd", "a number from 0 is wanted, or null")
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= _MOST:
+        _fail("$.cost_usd", f"a number from 0 to {_MOST} is wanted, or null")
     return float(value)
 
 
+def reason_of(error: BaseException) -> str:
+    """What an exception says, its type before it; of one that cannot even say that, the type."""
+    try:
+        said = str(error)
+        return f"{type(error).__name__}: {said}" if said else type(error).__name__
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return f"{type(error).__name__}, which cannot say why"
+
+
 def _shown(value: Any) -> str:
-    return " ".join(str(value).split())[:_SHOWN]
+    """On one line, as text that every reader takes."""
+    return " ".join(str(value).split())[:_SHOWN].encode(errors="replace").decode()
 
 
 def _fail(path: str, reason: str) -> NoReturn:

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import json
-from collections.abc import Mapping
+import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
-from urllib.parse import quote
 
 from simulators.optbench.agents import Bundle
 from simulators.optbench.bundles import decode, encode
 
 FORMAT: Final = "wirelessops.optbench.bundles/1"
+_WORDS: Final = {
+    "suite": "were made on the suite {found}, not on {wanted}",
+    "method": "are those of the method {found}, not of {wanted}",
+    "backbone": "are those of the backbone {found}, not of {wanted}",
+    "settings": "were made with {found}, not with {wanted}",
+    "code": "were made by other code: {found}, now {wanted}",
+}
+"""How results differ from those that are asked for, by the member of their origin."""
+_NAME_LENGTH: Final = 60
+_SHOWN: Final = 100
 
 
 class ResultsError(ValueError):
@@ -23,44 +34,48 @@ class ResultsError(ValueError):
 @dataclass(frozen=True, slots=True)
 class Origin:
     """Whose bundles a file holds. `suite`: the suite's digest. `backbone`: its name; `settings`: what tells it from
-    others of that name (a seed, a model and its server, the digest of a file)."""
+    others of that name (a seed, a model and its server, the digest of a file). `code`: the digest of the sources that
+    make the bundles."""
 
     suite: str
     method: str
     backbone: str
     settings: str = ""
+    code: str = ""
 
 
 class Results:
     """The bundles of one method and backbone in `directory`, as a context: what is there is read, what is new appended.
 
     `bundles`: episode id → bundle, as an earlier run left them. A line that a killed run left half is cut off. Raises
-    ResultsError where the file is of another origin or damaged, and OSError.
+    ResultsError where the file is of another origin, damaged, or written by another run just now, and OSError; the file
+    is then left as it is.
     """
 
     def __init__(self, directory: Path, origin: Origin) -> None:
-        self.path = directory / f"{quote(origin.method, safe='')}--{quote(origin.backbone, safe='')}.jsonl"
+        self.path = directory / f"{file_name(origin.method)}--{file_name(origin.backbone)}.jsonl"
         directory.mkdir(parents=True, exist_ok=True)
-        head = header(origin)
-        self.bundles: dict[str, Bundle] = {}
+        first = json.dumps(header(origin)).encode()
         self._stream = self.path.open("a+b")
         try:
+            self._lock()
             self._stream.seek(0)
-            whole = self._stream.read().rpartition(b"\n")[0]
-            self._stream.truncate(len(whole) + 1 if whole else 0)
-            first, *lines = whole.split(b"\n") if whole else [b""]
-            if whole:
-                self._check(first, head)
-                self.bundles = self._read(lines)
-            else:
-                self._append(json.dumps(head))
+            found = self._stream.read()
+            whole, newline, torn = found.rpartition(b"\n")
+            if not newline and not first.startswith(torn):
+                raise ResultsError(f"{self.path} holds no results of format {FORMAT}")
+            self.bundles = self._read(whole, origin) if newline else {}
+            if torn:
+                self._stream.truncate(len(found) - len(torn))
+            if not newline:
+                self._append(first)
         except BaseException:
             self._stream.close()
             raise
 
     def keep(self, bundle: Bundle) -> None:
         """Append a bundle, at once."""
-        self._append(encode(bundle))
+        self._append(encode(bundle).encode())
 
     def __enter__(self) -> Self:
         return self
@@ -68,22 +83,19 @@ class Results:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._stream.close()
 
-    def _append(self, line: str) -> None:
-        self._stream.write(line.encode() + b"\n")
+    def _append(self, line: bytes) -> None:
+        self._stream.write(line + b"\n")
         self._stream.flush()
 
-    def _check(self, first: bytes, head: Mapping[str, Any]) -> None:
+    def _lock(self) -> None:
         try:
-            found = json.loads(first)
-        except ValueError:
-            found = None
-        if not isinstance(found, dict) or found.get("format") != FORMAT:
-            raise ResultsError(f"{self.path} holds no results of format {FORMAT}")
-        for name, value in head.items():
-            if found.get(name) != value:
-                raise ResultsError(f"{self.path} holds results of another {name}: {found.get(name)}, not {value}")
+            fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ResultsError(f"another run writes {self.path}") from None
 
-    def _read(self, lines: list[bytes]) -> dict[str, Bundle]:
+    def _read(self, whole: bytes, origin: Origin) -> dict[str, Bundle]:
+        first, *lines = whole.split(b"\n")
+        self._check(first, origin)
         bundles: dict[str, Bundle] = {}
         for number, line in enumerate(lines, 2):
             try:
@@ -93,7 +105,36 @@ class Results:
             bundles.setdefault(bundle.episode_id, bundle)
         return bundles
 
+    def _check(self, first: bytes, origin: Origin) -> None:
+        try:
+            found = json.loads(first)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict) or found.get("format") != FORMAT:
+            raise ResultsError(f"{self.path} holds no results of format {FORMAT}")
+        for name, wanted in asdict(origin).items():
+            if found.get(name) != wanted:
+                told = _WORDS[name].format(found=_shown(found.get(name)), wanted=_shown(wanted))
+                raise ResultsError(
+                    f"{self.path}: these results {told}; use another --results folder, or delete this file"
+                )
+
 
 def header(origin: Origin) -> dict[str, str]:
     """The first line of a results file."""
     return {"format": FORMAT} | asdict(origin)
+
+
+def file_name(name: str) -> str:
+    """A method's or a backbone's name as a part of a file's name: as it is where that is plain, else told apart by a
+
+    digest.
+    """
+    plain = re.sub(r"[^A-Za-z0-9._]+", "-", name).strip("-.")[:_NAME_LENGTH]
+    if plain == name:
+        return plain
+    return f"{plain}-{hashlib.sha256(name.encode(errors='replace')).hexdigest()[:8]}".lstrip("-")
+
+
+def _shown(value: Any) -> str:
+    return "nothing that is known" if value is None or value == "" else " ".join(str(value).split())[:_SHOWN]

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from simulators.optbench.agents import Agent, Bundle
-from simulators.optbench.bundles import decode, encode, invalid_output
+from simulators.optbench.bundles import decode, encode, invalid_output, reason_of
 from simulators.optbench.model import Case
 
 Progress = Callable[[int, int], None]
@@ -28,8 +28,9 @@ def run(
 
     `stored`: episode id → bundle of an earlier run, taken as it is. `keep` gets each new bundle as soon as it is there,
     in the caller's thread, so that a run that is stopped goes on where it was. `parallel`: episodes decided at a time,
-    each in a thread of its own where it is more than 1. An exception of the agent, and a bundle that is none or is no
-    JSON, is an invalid output of that episode. Bundles are what their JSON says: a resumed run gives the same.
+    each in a thread of its own where it is more than 1. Whatever an agent raises (SystemExit, too), and a bundle that
+    is none or is no JSON, is an invalid output of that episode. Bundles are what their JSON says: a resumed run gives
+    the same.
     """
     found = {case.episode_id: stored[case.episode_id] for case in cases if case.episode_id in stored}
     told = progress or (lambda done, of: None)
@@ -51,8 +52,10 @@ def decide(case: Case, agent: Agent) -> Bundle:
         if bundle.episode_id != case.episode_id:
             return invalid_output(case.episode_id, f"the agent decided another episode: {bundle.episode_id}")
         return decode(encode(bundle))
-    except Exception as error:
-        return invalid_output(case.episode_id, f"{type(error).__name__}: {error}")
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # an agent that calls sys.exit must not end the run
+        return invalid_output(case.episode_id, reason_of(error))
 
 
 def _decided(cases: Sequence[Case], agent: Agent, parallel: int) -> Iterator[Bundle]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ from simulators.optbench.base.anchors import anchors
 from simulators.optbench.candidates import candidates, case_of
 from simulators.optbench.model import BaseItem, Case, Change, Exposure, Facts, Outage, Sealed, Split, Task
 from simulators.optbench.selection import select
+from simulators.optbench.sources import generator_digest
 from simulators.optbench.suite_checks import WHOLE, case_faults, composition_fault, label_fault, manifest_faults
 
 FORMAT: Final = "wirelessops.optbench/1"
@@ -177,21 +177,6 @@ def sealed_from(document: Mapping[str, Any]) -> Sealed:
         document["reference"],
         frozenset(document["blocked"]),
     )
-
-
-@cache
-def generator_digest() -> str:
-    """SHA-256 over the sources of the benchmark that make episodes and labels."""
-    here = Path(__file__).parent
-    patterns = (
-        "model.py", "contracts.py", "candidates.py", "selection.py", "suite.py",
-        "oracle*.py", "certificate*.py", "base/*.py", "realisation/*.py",
-    )  # fmt: skip
-    made = [source for pattern in patterns for source in here.glob(pattern)]
-    digest = hashlib.sha256()
-    for source in sorted(made):
-        digest.update(str(source.relative_to(here)).encode() + b"\0" + source.read_bytes() + b"\0")
-    return "sha256:" + digest.hexdigest()
 
 
 def _digest(manifest: Mapping[str, Any]) -> str:

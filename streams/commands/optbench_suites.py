@@ -58,7 +58,8 @@ def _built(options: SuiteOptions) -> Suite:
 
 def _read(directory: Path) -> Suite:
     from simulators.optbench.frozen import fault
-    from simulators.optbench.suite import generator_digest, load
+    from simulators.optbench.sources import generator_digest
+    from simulators.optbench.suite import load
 
     suite = load(directory)
     if suite.manifest["generator"] != generator_digest():
