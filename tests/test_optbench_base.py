@@ -355,7 +355,7 @@ def test_what_no_tool_fits_or_two_fit_is_not_looked_up(question: str) -> None:
 
 
 ANOTHER_QUESTION = [
-    "Compute BER for non-coherent orthogonal BFSK at E_b/N_0=8 dB with Q.",
+    "Compute BER for non-coherent orthogonal BFSK at E_b/N_0=8 dB as Q(\\sqrt{E_b/N_0}).",
     "Differentially coherent BPSK over AWGN. Given E_b/N_0 = 2 dB, estimate BER P_b.",
     "Compute SSB-AM bandwidth. Message bandwidth W=5 kHz.",
     "VSB-AM bandwidth. Message bandwidth W=5 kHz.",
@@ -635,6 +635,12 @@ def test_a_row_of_impossible_values_is_excluded(tmp_path: Path) -> None:
     assert reasons(written(tmp_path, "wchw_test.jsonl", row, again)) == {
         "wchw_test:a": "no formula tool", "wchw_test:b": "wrong gold: its own steps give 0 where the gold says -150 W",
     }  # fmt: skip
+
+
+def test_a_row_whose_values_its_contract_would_refuse_is_excluded(tmp_path: Path) -> None:
+    row = {"id": "a", "question": "Compute path gain (linear) for path loss 3000 dB.", "answer": "1e-300"}
+    found = reasons(written(tmp_path, "wchw_test.jsonl", row))
+    assert found == {"wchw_test:a": "a value beyond its contract's limits: loss 3000, not -400 to 400"}
 
 
 def test_a_gold_that_is_right_in_its_digits_but_too_coarse_for_the_contract_is_said_to_be_that(tmp_path: Path) -> None:

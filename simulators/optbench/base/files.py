@@ -7,6 +7,7 @@ Every row becomes an item or an exclusion with its reason. Names of files say th
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -156,6 +157,7 @@ def _outcomes(task: Task, paths: list[Path]) -> Iterator[tuple[str, BaseItem | s
             asked[question] = item_id
             try:
                 item = _READERS[task](item_id, row)
+                _require_limits(item)
                 same = contents.setdefault(content(item), item_id)
             except Unusable as reason:
                 yield item_id, str(reason)
@@ -208,6 +210,16 @@ def _require_gold(item: BaseItem, gold: Mapping[str, Any]) -> None:
     for key, value in item.answer.items():
         if gold.get(key) != value:
             raise Unusable(f"wrong gold: the rules give {key} {value} where the gold says {gold.get(key)}")
+
+
+def _require_limits(item: BaseItem) -> None:
+    """Refuses what the item's contract would refuse in clean evidence."""
+    samples = [(name, value) for name, series in item.series.items() for _, value in series]
+    for name, value in (*item.observed.items(), *item.plan.items(), *samples):
+        field = item.contract["fields"][name]
+        low, high = field.get("min", -math.inf), field.get("max", math.inf)
+        if not isinstance(value, str) and not low <= value <= high:
+            raise Unusable(f"a value beyond its contract's limits: {name} {value:g}, not {low:g} to {high:g}")
 
 
 _ROWS: Final[Mapping[Task, type[_Row]]] = {"WCHW": _WchwRow, "WCNS": _WcnsRow, "WCMSA": _WcmsaRow}
