@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 from chat_server import Answer, refused, said, serving
+from optbench_suites import suite as suite_of
 
 from simulators.optbench.agents import Completion
-from simulators.optbench.suite import build, subset, write
+from simulators.optbench.suite import subset, write
 from streams.commands.optbench import run
 from streams.commands.optbench_lines import NotRun
 from streams.commands.optbench_model import address, api_key
@@ -28,7 +29,7 @@ N = 12
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory, whole = tmp_path_factory.mktemp("suite"), build("development", 0, None)
+    directory, whole = tmp_path_factory.mktemp("suite"), suite_of()
     write(subset(whole, whole.cases[:: len(whole.cases) // N][:N]), directory)
     return directory
 
@@ -157,7 +158,7 @@ def test_a_resumed_run_does_not_mix_prices(ask: Run, tmp_path: Path) -> None:
         asked: dict[str, Any] = {"model": "m", "base_url": server.url, "cache": tmp_path / "cache.jsonl"}
         assert ask(**asked, results=tmp_path / "a")[1][0]["cost_usd"] is None
         code, rows, err = ask(**asked, results=tmp_path / "a", price_in=2.0, price_out=10.0)
-        assert (code, rows, "another settings" in err) == (2, [], True)
+        assert (code, rows, "US dollars per million tokens: 2.0 in, 10.0 out" in err) == (2, [], True)
         for price_in, cost in ((2.0, 0.0021 * N), (4.0, 0.0041 * N)):
             priced = {"price_in": price_in, "price_out": 10.0, "results": tmp_path / str(price_in)}
             for _ in range(2):
