@@ -140,7 +140,7 @@ def _foreign(formula: Formula, reading: Reading) -> _Wording:
     pattern = _IMPLIED.sub(lambda m: f"(?P<{_IMPLIES}{m[1]}>{NUMBER})", pattern)
     pattern = _PLACE.sub(lambda m: _place(formula, m[1], m[2]), pattern)
     shares = {name: other for name, other in _PLACE.findall(reading.pattern) if other}
-    return _Wording(re.compile(rf"(?<![\w^/*·-]){pattern}", re.IGNORECASE), reading, shares)
+    return _Wording(re.compile(rf"(?<![\w^/*·-])(?:{pattern})", re.IGNORECASE), reading, shares)
 
 
 def _beside(formula: Formula) -> re.Pattern[str]:
