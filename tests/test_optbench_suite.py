@@ -19,7 +19,7 @@ from simulators.optbench.candidates import ANCHORS_PER_FAMILY, BuildError, candi
 from simulators.optbench.certificate import certify
 from simulators.optbench.certificate_ledger import Field, Ledger, Observation, read
 from simulators.optbench.certificate_units import dimension
-from simulators.optbench.model import DOMAINS, REFERENCES, TASKS, Verdict
+from simulators.optbench.model import DOMAINS, REFERENCES, TASKS, Outage, Verdict
 from simulators.optbench.oracle import judge
 from simulators.optbench.realisation import FAMILIES
 from simulators.optbench.scoring.outcome import immaterial_disagreements
@@ -180,6 +180,16 @@ def test_a_judge_that_errs_stops_the_build_and_is_shown(monkeypatch: pytest.Monk
         making._labelled(FAMILIES[-1], item, FAMILIES[-1].realise(making.Scene(item, random.Random(1))))
     assert wrong in str(told.value)
     assert item.item_id in str(told.value)
+
+
+def test_a_state_outside_the_vocabulary_of_the_suite_names_family_and_item() -> None:
+    family = FAMILIES[0]
+    item = anchors(SEED, None).final["WCNS"][0]
+    facts = family.realise(making.Scene(item, random.Random(1)))
+    assert facts is not None
+    final = replace(facts, outages=(Outage(facts.exposures[0].source, retryable=False),))
+    with pytest.raises(BuildError, match=f"{family.name} on WCNS {item.item_id}: "):
+        making._labelled(family, item, final)
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_others() -> None:

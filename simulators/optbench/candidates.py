@@ -70,7 +70,10 @@ def _realised(family: Family, task: Task, anchors: Sequence[BaseItem], seed: int
 
 def _labelled(family: Family, item: BaseItem, facts: Facts) -> Sealed:
     view = view_of(item, facts)
-    by_facts, by_view = judge(item, facts), certify(view)
+    try:
+        by_facts, by_view = judge(item, facts), certify(view)
+    except ValueError as error:
+        raise BuildError(f"{family.name} on {item.task} {item.item_id}: {error}") from error
     if (by_facts.action, by_facts.predicate, by_facts.blocked) != (by_view.action, by_view.predicate, by_view.blocked):
         raise BuildError(
             str(
