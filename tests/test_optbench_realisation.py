@@ -353,6 +353,17 @@ def test_anything_may_be_wrong_with_a_field_that_nothing_reads_beside_every_labe
     assert all({"APPLY", "ESCALATE"} < labels for labels in seen.values()), seen
 
 
+def test_a_name_of_no_field_says_nothing_of_a_critical_field_that_is_silent() -> None:
+    """Rules, section 3: it would be `unknown_schema` of a field that nothing is bound to, of the same source."""
+    for (family, item, plain), (_, _, facts) in zip(disturbed(), realised(), strict=True):
+        foreign = [{e for e in f.exposures if any(c.kind == "foreign_name" for c in e.changes)} for f in (plain, facts)]
+        told = {e.field for e in facts.exposures if not e.memory and e not in foreign[1]}
+        for exposure in foreign[1] - foreign[0]:
+            for name, f in item.contract["fields"].items():
+                if f["kind"] == "observed" and f.get("critical", True) and exposure.source in f["sources"]:
+                    assert name in told, family.name
+
+
 def test_memories_come_with_every_label_and_no_memory_is_newer_than_what_supports() -> None:
     seen = set()
     for family, item, facts in realised():

@@ -1,6 +1,7 @@
 """What is done to the evidence of an episode: 32 families over five stress domains, and facts rendered into a ledger.
 
-A family sees a `Scene` and returns `Facts`; `render` turns those into observations. Neither is told an action.
+A family disturbs a `Scene` and returns `Facts`, with clutter beside; `render` turns those into observations. None of
+them is told an action.
 """
 
 from __future__ import annotations

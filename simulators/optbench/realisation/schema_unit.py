@@ -142,8 +142,7 @@ FAMILIES: Final[tuple[Family, ...]] = (
            "dashboards alert on either", unclear_unit_of_optional),
     Family("unaccepted_schema", "schema_unit", "oran-sc-ric 49: a timestamp grew from 4 to 8 octets; srsRAN_Project "
            "1313: throughput halved by an upgrade", unaccepted_schema),
-    Family("unknown_name", "schema_unit", "O-RAN SC ranpm: many counters are anonymous or carry a vendor's own name",
-           unknown_name),
+    Family("unknown_name", "schema_unit", "O-RAN SC ranpm: many counters are anonymous", unknown_name),
     Family("missing_unit", "schema_unit", "oran-sc-ric 63: unit of UEThpDl unclear", missing_unit),
     Family("shared_name", "schema_unit", "guards against one name for two things; of identities, oran-sc-ric 63: "
            "several UEs merged under id 0", shared_name),
