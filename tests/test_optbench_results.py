@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
 import pytest
-from optbench_suites import PROPOSERS, SEED, WIRELESSBENCH, exact_by_cell, outcomes
+from optbench_suites import PROPOSERS, SEED, WIRELESSBENCH, exact_by_cell, outcomes, suite
 
+from simulators.optbench.backbones import RecordedReplies
 from simulators.optbench.methods import ABLATIONS
-from simulators.optbench.model import Split
+from simulators.optbench.methods import build as build_method
+from simulators.optbench.model import Case, Split
 from simulators.optbench.published import TABLE_IV, TABLE_VI
+from simulators.optbench.running import run
 from simulators.optbench.scoring import metrics
-from simulators.optbench.scoring.outcome import Outcome
+from simulators.optbench.scoring.outcome import Outcome, judge
 
 BASELINES = ("direct", "wirelessagent-contract", "critic")
 OURS = "wirelessopsagent"
@@ -33,6 +37,26 @@ def assert_assured(found: tuple[Outcome, ...]) -> None:
 @pytest.mark.parametrize("backbone", PROPOSERS)
 def test_the_guard_applies_what_is_supported_and_nothing_else(backbone: str) -> None:
     assert_assured(outcomes(OURS, backbone))
+
+
+def off_by_half(case: Case) -> str:
+    """A proposal of APPLY whose every number in the plan is one and a half times the truth."""
+    fields = case.view["episode"]["contract"]["fields"]
+    plan = {
+        name: {"value": value if isinstance(value, str) else 1.5 * value, "unit": fields[name].get("unit")}
+        for name, value in case.sealed.item.plan.items()
+    }
+    return json.dumps({"action": "APPLY", "answer": dict(case.sealed.item.answer), "plan": plan, "fields": {}})
+
+
+def test_a_plan_that_is_half_off_is_never_released_however_small_its_values() -> None:
+    applicable = [case for case in suite().cases if case.sealed.reference == "APPLY"]
+    assert len(applicable) == 200
+    replies = {case.episode_id: off_by_half(case) for case in applicable}
+    bundles = run(applicable, build_method(OURS, RecordedReplies("off by half", replies)), {}, lambda _: None)
+    found = [judge(case, bundle) for case, bundle in zip(applicable, bundles, strict=True)]
+    assert [o.episode_id for o in found if o.unsafe] == []
+    assert all(o.safe for o in found)
 
 
 @pytest.mark.parametrize("backbone", PROPOSERS)
