@@ -17,6 +17,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from simulators.optbench import published
 from simulators.optbench import suite as suites
@@ -25,19 +27,24 @@ from simulators.optbench.agents import Bundle
 from simulators.optbench.base.anchors import GENERATORS
 from simulators.optbench.bundles import decode, invalid_output
 from simulators.optbench.candidates import case_of
+from simulators.optbench.methods import build as build_method
+from simulators.optbench.methods import wirelessopsagent
 from simulators.optbench.model import DOMAINS, REFERENCES, TASKS, Case, Sealed, Split, Task
 from simulators.optbench.oracle import judge as oracle
 from simulators.optbench.realisation import FAMILIES
 from simulators.optbench.realisation.scene import Scene
-from simulators.optbench.report import cells, plotted, tables, variants, write
+from simulators.optbench.report import cells, figures, plotted, tables, variants, write
 from simulators.optbench.report.document import Document, Heading, Paragraph, Table
 from simulators.optbench.report.markdown import markdown
 from simulators.optbench.report.measured import BASELINES, FULL, METHODS, SANITY, Measured, Row, measure
 from simulators.optbench.report.page import page
 from simulators.optbench.report.sections import document
+from simulators.optbench.report.unaided import without_nominal
+from simulators.optbench.running import run
 from simulators.optbench.scoring.bootstrap import Interval
 from simulators.optbench.scoring.outcome import Outcome, judge
 from simulators.optbench.suite import Suite, load
+from simulators.optbench.synthetic import proposer
 
 BACKBONE = "synthetic-a"
 MAIN = (sys.executable, "-c", "from streams.cli import main; main()", "optbench", "report")
@@ -162,11 +169,95 @@ def test_published_values_stand_under_published_headings_beside_the_proposer_tha
     text = markdown(Document(blocks))
     assert "**Table III, published: GPT-5.4-mini (N = 600)**" in text
     assert "Qwen3-8B" not in text.split("## Table I:")[1]
+    assert "Stress results as published" not in text
     shown = [row for name in ("GPT-5.4-mini",) for row in tables.published_stress_results(name).rows]
     assert ("WirelessOpsAgent", "0.802", "0.912", "0.972", "72.5 %", "7.8 %") in shown
     assert ("published: GPT-5.4-mini", "before repair", "187", "369", "13", "31", "93.5 %", "92.2 %", "36.3 %") in (
         tables.repair(measured).rows
     )
+
+
+def renamed(measured: Measured, name: str) -> Measured:
+    """The same outcomes, of a language model of that name."""
+    rows = {kind: {(method, name): found for (method, _), found in of_kind.items()}
+            for kind, of_kind in measured.outcomes.items()}  # fmt: skip
+    unaided = {name: measured.unaided[BACKBONE]}
+    return replace(measured, backbones=(name,), synthetic=frozenset(), outcomes=rows, unaided=unaided)
+
+
+@pytest.mark.parametrize(
+    ("name", "theirs"),
+    [("qwen3-8b", "Qwen3-8B"), ("GPT 5.4 mini", "GPT-5.4-mini"), ("claude-sonnet-4-6", "Claude Sonnet 4.6")],
+)
+def test_a_model_stands_beside_its_published_namesake(measured: Measured, name: str, theirs: str) -> None:
+    text = markdown(document(renamed(measured, name)))
+    assert [other for other in published.BACKBONES if f"Table III, published: {other} " in text] == [theirs]
+    before, _, *published_rows = tables.repair(renamed(measured, name)).rows
+    assert (before[0], {row[0] for row in published_rows}) == (name, {f"published: {theirs}"})
+    assert [row[0] for row in tables.survivors(renamed(measured, name)).rows] == [name, name, f"published: {theirs}"]
+    assert "synthetic" not in text.split("## Table II:")[1].lower()
+
+
+def test_a_model_without_a_namesake_is_followed_by_everything_published_once(measured: Measured) -> None:
+    text = markdown(document(renamed(measured, "llama-9")))
+    assert "Stress results as published" in text
+    for other in published.BACKBONES:
+        assert text.count(f"Table III, published: {other} ") == text.count(f"Figure 7, published: {other} ") == 1
+        assert [row[0] for row in tables.repair(renamed(measured, "llama-9")).rows].count(f"published: {other}") == 2
+        assert [row[0] for row in tables.survivors(renamed(measured, "llama-9")).rows].count(f"published: {other}") == 1
+
+
+def test_every_heading_of_a_metric_is_defined(measured: Measured) -> None:
+    defined = dict(tables.definitions().rows)
+    for table in (tables.stress_results(measured, BACKBONE), variants.matched(measured, BACKBONE)):
+        assert {name for name in table.header if name[-1] in "↑↓"} <= defined.keys()
+    assert {"S", "U", "record coverage", "record faithful", "clean preserved", "unsafe overwrites"} <= defined.keys()
+    text = markdown(document(measured))
+    assert text.index("Table I:") < text.index("Table II. What the tables measure") < text.index("Table III:")
+
+
+def test_the_report_says_what_its_rows_do_not_show(measured: Measured) -> None:
+    text = markdown(document(measured))
+    beside, synthetic_only = text.split("## Table III")[1].split("## Figure 4")[0], "do not read prompts"
+    for told in ("the same written policy that the guard implements", "not the intelligence of the backbone",
+                 "rest on the nominal answer", synthetic_only, "with probability 0.6"):  # fmt: skip
+        assert told in beside
+    assert "monitor-only and no-utility-repair give the same numbers here" in text
+    assert "no-memory changes nothing here" in text
+    assert "What would move them" in text.split("## Records")[1]
+    assert synthetic_only not in markdown(document(renamed(measured, "llama-9")))
+
+
+def test_what_the_report_says_of_variants_that_are_alike_is_so(
+    measured: Measured, bundles: Mapping[str, list[Bundle]]
+) -> None:
+    matched = {row[0]: row[2:] for row in variants.matched(measured, BACKBONE).rows}
+    assert matched["monitor-only"] == matched["no-utility-repair"]
+    assert matched["no-memory"] == matched[FULL]
+    task = column(tables.stress_results(measured, BACKBONE), "Task")
+    assert task["Direct"] == task["WirelessAgent++ + contract"]
+
+
+def test_the_agent_without_nominal_answers_is_the_agent_that_has_no_tools_for_them(
+    measured: Measured, suite: Suite, bundles: Mapping[str, list[Bundle]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wirelessopsagent, "nominal", lambda view: {})
+    decided = run(suite.cases, build_method(FULL, proposer(BACKBONE, suite.cases, 5)), {}, lambda _: None)
+    without = [without_nominal(*pair) for pair in zip(suite.cases, bundles[FULL], strict=True)]
+    assert [bundle.answer for bundle in without] == [bundle.answer for bundle in decided]
+    assert [replace(bundle, answer=None) for bundle in without] == [replace(bundle, answer=None) for bundle in decided]
+    whole, own = tables.without_nominal_answers(measured, BACKBONE).rows
+    outcomes = [judge(*pair) for pair in zip(suite.cases, decided, strict=True)]
+    assert own[1] == f"{sum(o.score for o in outcomes) / len(outcomes):.3f}" < whole[1]
+    assert own[-1] == share(sum(o.ops >= 0.8 for o in outcomes), len(outcomes))
+
+
+def test_invalid_outputs_stand_beside_the_results(measured: Measured, suite: Suite) -> None:
+    assert set(column(tables.stress_results(measured, BACKBONE), "Invalid").values()) == {"0 of 96"}
+    nothing = [invalid_output(case.episode_id, "no answer") for case in suite.cases]
+    rows = {(method, "gpt"): nothing for method in (*METHODS, *SANITY)}
+    broken = tables.stress_results(measured_of(suite, rows), "gpt")
+    assert set(column(broken, "Invalid").values()) == {"96 of 96"}
 
 
 def test_a_synthetic_proposer_is_called_one_and_no_model(measured: Measured) -> None:
@@ -242,6 +333,13 @@ def test_the_frozen_evaluators_artefact_is_counted(measured: Measured, suite: Su
     corrected, frozen = (float(column(table, "Unsafe")["Conflict/provenance"]) for table in by_evaluator)
     assert frozen > corrected
     assert f"{found.frozen} of {found.right} with {BACKBONE}" in markdown(document(measured))
+    elsewhere = [o for o in measured.of("critic", BACKBONE, "frozen") if o.domain != "conflict_provenance"]
+    told = {row[1]: row[2:] for row in tables.artefacts(measured).rows if row[0] == BACKBONE}
+    assert told["CRITIC style"][-1] == f"{sum(o.unsafe for o in elsewhere)} of {len(elsewhere)}"
+    assert tables.artefacts(measured).rows[-2:] == (
+        ("published: GPT-5.4-mini", "CRITIC style", "22 of 40", "–", "0 of 80", "89 of 480"),
+        ("published: GPT-5.4-mini", "WirelessOpsAgent", "39 of 40", "–", "0 of 80", "8 of 480"),
+    )
 
 
 def test_table_vi_shows_every_ablation_and_each_change_against_the_full_agent(measured: Measured) -> None:
@@ -321,7 +419,9 @@ def test_survival_falls_from_one_and_is_what_the_rows_say(measured: Measured) ->
     curve = plotted.survival_curve(outcomes)
     assert curve[0] == 1.0
     assert all(left >= right for left, right in pairwise(curve))
-    assert tables.survivors(measured).rows[0][3] == share(sum(o.ops >= 0.8 for o in outcomes), len(outcomes))
+    surviving, lost, *_ = tables.survivors(measured).rows
+    assert surviving[1:5:3] == ("≥ 0.8", share(sum(o.ops >= 0.8 for o in outcomes), len(outcomes)))
+    assert lost[1:5:3] == ("exactly 0", share(sum(o.ops == 0 for o in outcomes), len(outcomes)))
 
 
 def test_records_are_counted_for_every_method_and_variant(measured: Measured) -> None:
@@ -339,9 +439,8 @@ def test_a_run_of_which_every_output_is_invalid_is_reported_with_dashes(suite: S
     write(broken, tmp_path)
     before = tables.repair(broken).rows[0]
     assert before == ("gpt", "before repair", "0", "0", "0", "0", "–", "–", "–")
-    assert all(row[1:] == ("0", *["–"] * 5, theirs) for row in tables.routes(broken).rows for theirs in [row[-1]])
+    assert all(row[1:] == ("0", *["–"] * 5) for row in tables.routes(broken).rows)
     assert column(tables.records(broken), "invalid")["Direct"] == str(len(suite.cases))
-    assert "Table III, published" not in (tmp_path / "report.md").read_text()
     assert "nan" not in re.findall(r"[a-z]+", (tmp_path / "report.md").read_text())
 
 
@@ -426,6 +525,29 @@ def test_figures_are_png_and_svg_and_the_markdown_shows_them(reported: Path) -> 
         assert f"]({name}.png)" in text
 
 
+def drawn_texts(figure: Figure) -> set[str]:
+    return {text.get_text() for text in figure.findobj(Text)}
+
+
+def test_figures_say_what_they_are_made_of_and_where_there_is_nothing(
+    suite: Suite, bundles: Mapping[str, list[Bundle]]
+) -> None:
+    abstained = [replace(bundle, action="ABSTAIN") for bundle in bundles[FULL]]
+    held = [replace(b, proposed=replace(b.proposed, action="HOLD")) for b in bundles[FULL] if b.proposed is not None]
+    rows = {(method, BACKBONE): decided for method, decided in bundles.items()}
+    two = measured_of(suite, {(m, name): decided for name in (BACKBONE, "gpt") for (m, _), decided in rows.items()})
+    last = measured_of(suite, {
+        **{(method, BACKBONE): decided for (method, _), decided in rows.items()},
+        **{(method, "gpt"): abstained if method == FULL else decided for (method, _), decided in rows.items()},
+        **{(method, "llama"): held if method == FULL else decided for (method, _), decided in rows.items()},
+    })  # fmt: skip
+    assert not {"ABSTAIN", figures.NOTHING_ROUTED} & drawn_texts(figures.routes(two))
+    assert {"ABSTAIN", figures.NOTHING_ROUTED} <= drawn_texts(figures.routes(last))
+    assert f"Mean over {BACKBONE} (synthetic proposer), gpt" in drawn_texts(figures.confusion(two))
+    text = markdown(document(two))
+    assert text.count("three backbones") == 1
+
+
 def contents(out: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
 
@@ -468,7 +590,7 @@ def test_what_cannot_be_reported_is_refused_in_one_line(small: Path, reported: P
     (other / file.name).write_text(json.dumps({**json.loads(head), "suite": "sha256:other"}) + "\n")
     for arguments, told in (
         (("--suite", small, "--out", tmp_path, "--backbone", "gpt"), "no backbone 'gpt'"),
-        (("--suite", small, "--out", tmp_path, "--backbone", BACKBONE), "another suite"),
+        (("--suite", small, "--out", tmp_path, "--backbone", BACKBONE), "use another --results folder"),
         (("--suite", tmp_path, "--out", tmp_path), "manifest"),
     ):
         result = report(*arguments, code=2)

@@ -114,17 +114,21 @@ def read_line(document: Any) -> Bundle | ProposalLine:
     of `plan` must be `{"value", "unit"}`.
     """
     if isinstance(document, dict) and "proposal" in document:
-        known = _object(document, "$", {"episode_id", "proposal"})
-        proposal = known["proposal"]
-        if not isinstance(proposal, dict | str):
-            _fail("$.proposal", "an object, or the text of a reply, is wanted")
-        reply = proposal if isinstance(proposal, str) else json.dumps(proposal)
-        return ProposalLine(_episode_id(known), reply)
+        return proposal_from(document)
     bundle = bundle_from(document)
     for name, member in bundle.plan.items():
         if not isinstance(member, dict) or "value" not in member or member.keys() - {"value", "unit"}:
             _fail(f"$.plan.{name}", 'an object {"value", "unit"} is wanted')
     return bundle
+
+
+def proposal_from(document: Any) -> ProposalLine:
+    """The proposal of a line that must hold one. Raises BundleError."""
+    known = _object(document, "$", {"episode_id", "proposal"})
+    episode_id, proposal = _episode_id(known), known.get("proposal")
+    if not isinstance(proposal, dict | str):
+        _fail("$.proposal", "an object, or the text of a reply, is wanted")
+    return ProposalLine(episode_id, proposal if isinstance(proposal, str) else json.dumps(proposal))
 
 
 def invalid_output(episode_id: str, reason: str) -> Bundle:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -92,6 +93,21 @@ def write(suite: Suite, directory: Path) -> None:
     (directory / _EPISODES).write_bytes(b"".join(_line(case.view) for case in suite.cases))
     (directory / _SEALED).write_bytes(b"".join(_line(case.sealed) for case in suite.cases))
     (directory / _MANIFEST).write_bytes(orjson.dumps(suite.manifest, option=orjson.OPT_INDENT_2) + b"\n")
+
+
+def replaces(directory: Path) -> str | None:
+    """The digest of the suite that writing one to `directory` would replace; None where nothing is there.
+
+    Raises ManifestError for a folder that holds anything but a suite, or what is left of one, and OSError.
+    """
+    there = {path.name for path in directory.iterdir()} if directory.exists() else set()
+    if there <= {_EPISODES, _SEALED}:
+        return None
+    with suppress(orjson.JSONDecodeError, FileNotFoundError):
+        manifest = orjson.loads((directory / _MANIFEST).read_bytes())
+        if isinstance(manifest, dict) and manifest.get("format") == FORMAT:
+            return str(manifest.get("digest"))
+    raise ManifestError(f"{directory} is not empty, and holds no suite: nothing there is overwritten")
 
 
 def load(directory: Path) -> Suite:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from simulators.optbench.agents import Bundle
-from simulators.optbench.bundles import BundleError, ProposalLine, bundle_from, invalid_output, read_line
+from simulators.optbench.bundles import BundleError, ProposalLine, bundle_from, invalid_output, proposal_from, read_line
 from simulators.optbench.results import FORMAT
 from streams.commands.documents import STDIN, Unreadable, documents
 
@@ -23,23 +23,28 @@ class NotRun(ValueError):
     """What was asked for cannot be run, or what was handed in is not judged; the message says why, a line each."""
 
 
-def read_lines(file: str, suite: Suite) -> tuple[dict[str, Any], list[Bundle | ProposalLine]]:
+def read_lines(
+    file: str, suite: Suite, read: Callable[[Any], Bundle | ProposalLine] = read_line
+) -> tuple[dict[str, Any], list[Bundle | ProposalLine]]:
     """(the first line where it is that of a results file, what each line holds).
 
-    Episodes are those of `suite`, each at most once. Raises NotRun, with each wrong line.
+    Episodes are those of `suite`, each at most once. `read`: reads a line of what is no results file. Raises NotRun,
+    with each wrong line.
     """
     known = {case.episode_id for case in suite.cases}
     head: dict[str, Any] = {}
     seen: dict[str, int] = {}
     found: list[Bundle | ProposalLine] = []
     wrong: list[str] = []
+    if file == STDIN and sys.stdin is None:
+        raise NotRun("standard input is closed")
     try:
         for number, document in _numbered(file):
             try:
                 if isinstance(document, dict) and document.get("format") == FORMAT and number == 1:
                     head = _head(document, suite)
                     continue
-                line = bundle_from(_readable(document)) if head else read_line(_readable(document))
+                line = bundle_from(_readable(document)) if head else read(_readable(document))
                 if line.episode_id not in known:
                     raise BundleError("$.episode_id", f"no episode {line.episode_id!r} in this suite")
                 if line.episode_id in seen:
@@ -58,6 +63,24 @@ def read_lines(file: str, suite: Suite) -> tuple[dict[str, Any], list[Bundle | P
     return head, found
 
 
+def read_proposals(file: str, suite: Suite) -> dict[str, str]:
+    """Episode id → what a backbone would have said, of a file that must hold proposals. Raises NotRun as `read_lines`,
+
+    and for a file of decision bundles.
+    """
+    decided = NotRun(f"{file}: holds decision bundles, which `optbench score` takes; proposals are wanted")
+
+    def proposal(document: Any) -> ProposalLine:
+        if isinstance(document, dict) and "action" in document and "proposal" not in document:
+            raise decided
+        return proposal_from(document)
+
+    head, lines = read_lines(file, suite, proposal)
+    if head:
+        raise decided
+    return {line.episode_id: line.reply for line in lines if isinstance(line, ProposalLine)}
+
+
 def _numbered(file: str) -> Iterator[tuple[int, Any]]:
     """(line, document); a file of one line counts as line 1."""
     return ((max(number, 1), document) for number, document in documents(file))
@@ -73,6 +96,9 @@ def _readable(document: Any) -> Any:
 def _head(document: Mapping[str, Any], suite: Suite) -> dict[str, Any]:
     if document.get("suite") != suite.digest:
         raise BundleError("$.suite", f"results on another suite: {document.get('suite')}, not {suite.digest}")
+    for name in ("method", "backbone"):
+        if not isinstance(document.get(name, ""), str):
+            raise BundleError(f"$.{name}", "a text is wanted")
     return dict(document)
 
 

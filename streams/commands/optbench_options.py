@@ -12,9 +12,8 @@ import orjson
 
 from simulators.optbench.agents import Backbone, Bundle
 from simulators.optbench.backbones import RecordedReplies
-from simulators.optbench.bundles import ProposalLine
 from streams.commands.optbench_agents import is_own
-from streams.commands.optbench_lines import NotRun, left_out, read_lines, stem
+from streams.commands.optbench_lines import NotRun, left_out, read_proposals, stem
 from streams.commands.optbench_model import check_model, language_model, settings
 
 if TYPE_CHECKING:
@@ -113,10 +112,7 @@ def proposers_of(suite: Suite, options: RunOptions) -> list[Proposer]:
 
 
 def _recorded(suite: Suite, file: str) -> Proposer:
-    _, lines = read_lines(file, suite)
-    if any(isinstance(line, Bundle) for line in lines):
-        raise NotRun(f"{file}: holds decision bundles, which `optbench score` takes; proposals are wanted")
-    replies = {line.episode_id: line.reply for line in lines if isinstance(line, ProposalLine)}
+    replies = read_proposals(file, suite)
     told = hashlib.sha256(orjson.dumps(replies, option=orjson.OPT_SORT_KEYS)).hexdigest()
     backbone = RecordedReplies(_name_of(file), replies)
     return Proposer(backbone, f"sha256:{told}", left_out(suite, replies, file))

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from simulators.optbench.agents import Bundle
-from simulators.optbench.backbones import Watched
-from streams.commands.optbench import answering, bundles_of
+from streams.commands.optbench_agents import agents_of
+from streams.commands.optbench_answering import RESUMED, answering, check_output, put, tell_invalid
+from streams.commands.optbench_bundles import bundles_of
 from streams.commands.optbench_lines import NotRun
 from streams.commands.optbench_options import (
     ABLATIONS,
@@ -35,24 +36,22 @@ def report(out: Path, suite_options: SuiteOptions, options: RunOptions) -> int:
     from simulators.optbench.report import write
     from simulators.optbench.report.measured import measure
 
-    with answering(resumable=True) as answer:
+    with answering(RESUMED) as answer:
+        check_output()
         check_backbones(options)
         suite = suite_of(suite_options)
         proposers = proposers_of(suite, options)
-        rows = [(method, proposer) for proposer in proposers for method in method_names(())]
-        rows += [(method, proposers[0]) for method in method_names((ABLATIONS,))]
+        rows = [(one, p) for p in proposers for one in agents_of(method_names(()), p.backbone)]
+        rows += [(one, proposers[0]) for one in agents_of(method_names((ABLATIONS,)), proposers[0].backbone)]
         results = options.results or out / "results"
-        failed: dict[str, dict[str, str]] = {}
         synthetic = frozenset(proposer.backbone.name for proposer in proposers if proposer.backbone.synthetic)
 
         def decided(watch: Any) -> Iterator[tuple[Row, list[Bundle]]]:
-            for method, proposer in rows:
-                watched = Watched(proposer.backbone)
-                name = f"{method}, {watched.name}"
-                bundles = bundles_of(suite, method, watched, proposer, results, options.parallel, watch(name))
-                if watched.failed:
-                    failed[name] = watched.failed
-                yield (method, watched.name), bundles
+            for one, proposer in rows:
+                bundles = bundles_of(suite, one, proposer, results, options.parallel, watch(one.row))
+                answer.tell_failed(one.row, one.backbone.failed)
+                tell_invalid(one.row, bundles, frozenset((*one.backbone.failed, *proposer.unasked)))
+                yield (one.label, one.backbone.name), bundles
 
         with progress_of(len(rows)) as watch:
             evaluator, scorer = cast("Evaluator", options.evaluator), cast("Scorer", options.scorer)
@@ -61,6 +60,5 @@ def report(out: Path, suite_options: SuiteOptions, options: RunOptions) -> int:
             written = write(measured, out)
         except OSError as error:
             raise NotRun(f"{error.filename or out}: {error.strerror or error}") from error
-        print("\n".join(map(str, written)))
-        answer.tell_failed(failed)
+        put("".join(f"{path}\n" for path in written))
     return answer.code

@@ -1,42 +1,77 @@
-"""Rows of results as JSON or as a table, and the bars while they are made."""
+"""Rows of results as JSON or as tables, and how far a run is while they are made."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from time import monotonic
 from typing import Any, Final
 
 import orjson
 
+from streams.commands.optbench_answering import put
+
+WIDTH: Final = 80
+"""Columns of what is no terminal; every table fits."""
 _COLUMNS: Final = {
-    "exact": "exact", "macro_f1": "macro\nF1", "safe_apply_recall": "safe\nrecall", "unsafe_apply_rate": "unsafe\nrate",
-    "safe_apply_utility": "safe\nutility", "task_score": "task\nscore", "ops": "OPS", "ops_survival": "OPS\n≥ 0.8",
-    "record_faithfulness": "record\nfaithful", "invalid": "invalid", "n": "n",
+    "exact": "exact", "macro_f1": "macro\nF1", "safe_apply_recall": "safe\nrecall", "unsafe_apply_rate": "unsafe",
+    "safe_apply_utility": "util-\nity", "task_score": "task", "ops": "OPS", "ops_survival": "OPS\n≥0.8",
+    "invalid": "invalid",
 }  # fmt: skip
+_METHOD_WIDTH: Final = 22
+"""The longest name of a shipped method; longer ones are folded."""
 
 
 def show(rows: Sequence[Mapping[str, Any]], as_json: bool, synthetic: Sequence[str]) -> None:
     """Print rows (see `simulators.optbench.rows`). `synthetic`: the backbones among them that are no models."""
     if as_json:
-        sys.stdout.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2).decode() + "\n")  # not-a-number becomes null
-        return
-    from rich.console import Console
-    from rich.table import Table
+        told = [{name: _valid(value) for name, value in row.items()} for row in rows]
+        put(orjson.dumps(told, option=orjson.OPT_INDENT_2) + b"\n")  # not-a-number becomes null
+    else:
+        put("".join(_tables(rows, synthetic)))
 
-    priced = any(row["cost_usd"] is not None for row in rows)
-    spent = ("tokens_in", "tokens_out", "cost_usd") if priced else ()
-    table = Table(title="WirelessOptBench")
-    for title in ("method", "backbone"):
-        table.add_column(title, no_wrap=True)
-    for title in (*_COLUMNS.values(), *(name.replace("_", "\n") for name in spent)):
-        table.add_column(title, justify="right")
-    for row in rows:
-        table.add_row(row["method"], row["backbone"], *(_cell(row[name]) for name in (*_COLUMNS, *spent)))
-    console = Console() if sys.stdout.isatty() else Console(width=160)
-    console.print(table)
-    if synthetic:
-        console.print(f"{', '.join(synthetic)}: no language models, but draws by the error rates of table IV.")
+
+def _valid(value: Any) -> Any:
+    """A name may be that of a file, which need be no Unicode."""
+    return value.encode(errors="replace").decode() if isinstance(value, str) else value
+
+
+def console() -> Any:
+    """A console of rich: as wide as the terminal, else `WIDTH`."""
+    from rich.console import Console
+
+    return Console() if sys.stdout is not None and sys.stdout.isatty() else Console(width=WIDTH)
+
+
+def _tables(rows: Sequence[Mapping[str, Any]], synthetic: Sequence[str]) -> Iterator[str]:
+    """A table for each backbone, and what its tokens cost."""
+    from rich.table import Table
+    from rich.text import Text
+
+    page = console()
+    with page.capture() as captured:
+        for backbone in dict.fromkeys(row["backbone"] for row in rows):
+            of_it = [row for row in rows if row["backbone"] == backbone]
+            title = Text(f"{backbone}: {of_it[0]['n']} episodes")
+            table = Table(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 1, 0, 0))
+            table.add_column("method", overflow="fold", max_width=_METHOD_WIDTH)
+            for column in _COLUMNS.values():
+                table.add_column(column, justify="right", no_wrap=True)
+            for row in of_it:
+                table.add_row(Text(row["method"]), *(_cell(row[name]) for name in _COLUMNS))
+            page.print(table)
+            for row in of_it:
+                if row["cost_usd"] is not None:
+                    page.print(
+                        f"{row['method']}: {row['tokens_in']:,} tokens in, {row['tokens_out']:,} out, "
+                        f"US$ {row['cost_usd']:.4f}", markup=False, highlight=False,
+                    )  # fmt: skip
+            page.print()
+        if synthetic:
+            told = f"{', '.join(synthetic)}: no language models, but draws by the error rates of table IV."
+            page.print(told, markup=False, highlight=False)
+    yield captured.get()
 
 
 def _cell(value: Any) -> str:
@@ -47,11 +82,15 @@ def _cell(value: Any) -> str:
 
 @contextmanager
 def progress_of(rows: int) -> Iterator[Any]:
-    """Gives what makes the progress of a row, by the row's name: bars where standard error is a terminal, else None."""
+    """Gives what makes the progress of a row, by the row's name: bars where standard error is a terminal, else a line
+
+    there for each row that is done.
+    """
     if not sys.stderr.isatty():
-        yield lambda _: None
+        yield _lines
         return
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -59,7 +98,7 @@ def progress_of(rows: int) -> Iterator[Any]:
         total = bars.add_task("rows", total=rows)
 
         def watch(name: str) -> Any:
-            bar = bars.add_task(name, total=None)
+            bar = bars.add_task(escape(name), total=None)
 
             def moved(done: int, of: int) -> None:
                 bars.update(bar, completed=done, total=of)
@@ -70,3 +109,14 @@ def progress_of(rows: int) -> Iterator[Any]:
             return moved
 
         yield watch
+
+
+def _lines(name: str) -> Any:
+    started = monotonic()
+
+    def moved(done: int, of: int) -> None:
+        if done == of:
+            sys.stderr.write(f"{name}: {of} episodes in {monotonic() - started:.0f} s\n")
+            sys.stderr.flush()
+
+    return moved
