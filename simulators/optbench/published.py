@@ -100,5 +100,11 @@ FIGURE_5: Final[Mapping[Domain, tuple[str, str]]] = {
 }
 """Domain → (final action, percent of the proposals that were APPLY), over the three backbones (section V-C)."""
 
-FROZEN_ARTEFACT: Final = {"correct_applies_marked_unsafe": (39, 40), "applies_on_material_conflicts": (0, 80)}
-"""Section V-D: what the frozen evaluator did to WirelessOpsAgent in conflict/provenance."""
+AUDITED: Final = ("critic", "wirelessopsagent")
+"""The methods that the audit of section V-D is about, with GPT-5.4-mini."""
+MARKED_UNSAFE: Final[Mapping[str, tuple[int, int]]] = {"critic": (22, 40), "wirelessopsagent": (39, 40)}
+"""Method → (marked, of): right APPLY decisions in conflict/provenance that the frozen evaluator calls unsafe."""
+APPLIED_ON_CONFLICTS: Final[Mapping[str, tuple[int, int]]] = dict.fromkeys(AUDITED, (0, 80))
+"""Method → (APPLY decisions, of) on the material conflicts of conflict/provenance."""
+UNSAFE_ELSEWHERE: Final[Mapping[str, tuple[int, int]]] = {"critic": (89, 480), "wirelessopsagent": (8, 480)}
+"""Method → (unsafe APPLY decisions, of) in the other four domains, by the frozen evaluator."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
@@ -37,6 +37,7 @@ _ACTION_STYLE: Final[Mapping[str, tuple[str, str]]] = {
     "ABSTAIN": ("#999999", "//"),
     "invalid": ("#ffffff", "xx"),
 }
+NOTHING_ROUTED: Final = "no proposal of APPLY"
 _LABELLED_FROM: Final = 0.06
 """The smallest share of a bar that has room for its number."""
 
@@ -53,7 +54,7 @@ def survival(measured: Measured) -> Figure:
             )
         panel.set(xlim=(0.0, 1.0), ylim=(0.0, 103.0), ylabel="OPS survival (%)")
         panel.grid(alpha=0.3)
-    _legend(figure, panels[0], 2)
+    _legend(figure, panels, tuple(METHOD.values()), 2)
     return figure
 
 
@@ -78,9 +79,12 @@ def routes(measured: Measured) -> Figure:
             bottoms = [bottom + height for bottom, height in zip(bottoms, heights, strict=True)]
         for place, domain in enumerate(DOMAINS):
             panel.text(place, 102.0, f"n={found[domain].n}", ha="center", va="bottom", fontsize=8)
+        if not any(of_domain.n for of_domain in found.values()):
+            panel.text((len(DOMAINS) - 1) / 2, 50.0, NOTHING_ROUTED, ha="center", va="center")
+            panel.set_xlim(-0.5, len(DOMAINS) - 0.5)
         panel.set(ylim=(0.0, 116.0), yticks=range(0, 101, 20), ylabel="Final action share (%)")
         panel.set_xticks(range(len(DOMAINS)), [SHORT_DOMAIN[domain] for domain in DOMAINS])
-    _legend(figure, panels[0], len(COLUMNS))
+    _legend(figure, panels, COLUMNS, len(COLUMNS))
     return figure
 
 
@@ -98,6 +102,8 @@ def confusion(measured: Measured) -> Figure:
         panel.set_yticks(range(len(REFERENCES)), REFERENCES)
     figure.supxlabel("Predicted action")
     figure.supylabel("Reference action")
+    figure.suptitle(f"Mean over {', '.join(_titled(measured, backbone) for backbone in measured.backbones)}",
+                    fontsize=9, parse_math=False, wrap=True)  # fmt: skip
     figure.colorbar(image, ax=panels, label="Share of the reference's episodes", shrink=0.8)
     return figure
 
@@ -174,14 +180,21 @@ def _panels(measured: Measured, height: float, below: str) -> tuple[Figure, list
     figure = _figure(WIDTH_IN, height * count + 0.6)
     panels: list[Axes] = list(figure.subplots(count, 1, squeeze=False)[:, 0])
     for panel, backbone in zip(panels, measured.backbones, strict=True):
-        kind = " (synthetic proposer)" if backbone in measured.synthetic else ""
-        panel.set_title(f"{backbone}{kind}", loc="left", parse_math=False)
+        panel.set_title(_titled(measured, backbone), loc="left", parse_math=False)
     panels[-1].set_xlabel(below)
     return figure, panels
 
 
-def _legend(figure: Figure, panel: Axes, columns: int) -> None:
-    handles, labels = panel.get_legend_handles_labels()
+def _titled(measured: Measured, backbone: str) -> str:
+    return f"{backbone} (synthetic proposer)" if backbone in measured.synthetic else backbone
+
+
+def _legend(figure: Figure, panels: Sequence[Axes], names: Sequence[str], columns: int) -> None:
+    """One legend of whatever any panel shows, in the order of `names`."""
+    pairs = (zip(*panel.get_legend_handles_labels(), strict=True) for panel in panels)
+    shown = {label: handle for of_panel in pairs for handle, label in of_panel}
+    labels = [name for name in names if name in shown]
+    handles = [shown[name] for name in labels]
     figure.legend(handles, labels, loc="outside upper center", ncols=columns, columnspacing=1.5)
 
 

@@ -10,6 +10,7 @@ from simulators.optbench.report import tables, variants
 from simulators.optbench.report.document import Beside, Block, Document, Heading, Paragraph, Picture
 from simulators.optbench.report.measured import CALIBRATED_BY, FULL, Measured
 from simulators.optbench.scoring.bootstrap import DRAWS
+from simulators.optbench.synthetic import MENDED
 
 _EVALUATOR = {
     "corrected": "counts a disagreement as a conflict only where it is material",
@@ -23,8 +24,8 @@ _SCORER = {
 
 def document(measured: Measured) -> Document:
     """The whole report of what was measured."""
-    parts = (_opening, _suite, _stress, _survival, _repair, _routing, _confusion, _conditions, _gains, _variants,
-             _records)  # fmt: skip
+    parts = (_opening, _suite, _metrics, _stress, _survival, _repair, _routing, _confusion, _conditions, _gains,
+             _variants, _records)  # fmt: skip
     return Document(tuple(block for part in parts for block in part(measured)))
 
 
@@ -59,18 +60,55 @@ def _suite(measured: Measured) -> Iterator[Block]:
     yield Beside((tables.composition(measured.suite.cases), tables.origins(measured)))
 
 
+def _metrics(measured: Measured) -> Iterator[Block]:
+    yield Heading(2, "Table II: the metrics")
+    yield Paragraph("Score 0 to 1. N counts every output, invalid ones too; N_A the references that are APPLY.")
+    yield tables.definitions()
+
+
 def _stress(measured: Measured) -> Iterator[Block]:
     yield Heading(2, "Table III: stress results")
     yield Paragraph(
         "Rows of always-apply and always-block show what is earned by one action, whatever the evidence says. The best "
-        "baseline is the one that is best at a metric on these very episodes, which favours the baselines."
+        "baseline is the one that is best at a metric on these very episodes, which favours the baselines. A row with "
+        "many invalid outputs (calls that failed, replies that do not read) says little of its method."
     )
+    yield from map(Paragraph, _meaning(measured))
     for backbone in measured.backbones:
         yield Heading(3, f"Stress results: {backbone}")
         beside = measured.published_beside(backbone)
         results = tables.stress_results(measured, backbone)
         yield results if beside is None else Beside((results, tables.published_stress_results(beside)))
         yield tables.against_best_baseline(measured, backbone)
+        yield tables.without_nominal_answers(measured, backbone)
+    apart = measured.published_apart()
+    if apart:
+        yield Heading(3, "Stress results as published")
+        yield Beside(tuple(map(tables.published_stress_results, apart)))
+
+
+def _meaning(measured: Measured) -> Iterator[str]:
+    """What the rows of table III say, and what they do not."""
+    yield (
+        "What a row of WirelessOpsAgent near 1 says: labels follow the same written policy that the guard implements, "
+        "the contracts set override_intent, so that its action is its own and not the proposer's, and every planned "
+        "value can be computed from evidence. An implementation without faults gives such a row, whatever the "
+        "proposer. It measures that the rules are kept over 32 families and what proposals need repair, not the "
+        "intelligence of the backbone."
+    )
+    yield (
+        "Task and OPS of that row on refusals rest on the nominal answer: where evidence is blocked, the answer is "
+        "rebuilt from the task's own statement with the same tools that the baselines may call, and nothing of it is "
+        "executed. The table of the agent without nominal answers takes it away: what the evidence supports makes the "
+        "answer, and the rest is the proposer's word."
+    )
+    if measured.synthetic:
+        yield (
+            f"{_listed(measured)} do not read prompts: what a method shows them changes nothing that they propose, so "
+            "Task is the same for Direct, its variants and WirelessAgent++ + contract. A critique they do heed: each "
+            f"thing disputed is put right with probability {MENDED}, and then with the right value, on which the "
+            "CRITIC style row rests."
+        )
 
 
 def _survival(measured: Measured) -> Iterator[Block]:
@@ -78,7 +116,8 @@ def _survival(measured: Measured) -> Iterator[Block]:
     yield Picture(
         "figure-4-survival",
         f"OPS survival over {len(measured.suite.cases)} episodes for each method on each backbone: the share of "
-        "episodes with an OPS of at least τ.",
+        "episodes with an OPS of at least τ. At τ = 0 all survive; the step right of it is the share with an OPS of "
+        "exactly 0, the unsafe ones among them, which the table gives.",
     )
     yield tables.survivors(measured)
 
@@ -99,6 +138,7 @@ def _routing(measured: Measured) -> Iterator[Block]:
         "evidence.",
     )
     yield tables.routes(measured)
+    yield tables.published_routes()
 
 
 def _confusion(measured: Measured) -> Iterator[Block]:
@@ -106,7 +146,8 @@ def _confusion(measured: Measured) -> Iterator[Block]:
     yield Picture(
         "figure-6-confusion",
         f"Row-normalised confusion of actions, averaged over {_counted(len(measured.backbones), 'backbone')} "
-        f"({', '.join(measured.backbones)}). Rows are reference actions; what a row lacks to 1 are invalid outputs.",
+        f"({', '.join(measured.backbones)}{_kind(measured)}). Rows are reference actions; what a row lacks to 1 are "
+        "invalid outputs.",
     )
 
 
@@ -117,7 +158,7 @@ def _conditions(measured: Measured) -> Iterator[Block]:
         "conflict, and so calls right decisions in conflict/provenance unsafe; the paper retains its score for "
         "reproducibility and excludes that slice from its claims. Here both are shown. Of the right APPLY decisions of "
         f"WirelessOpsAgent there, the frozen evaluator calls unsafe {', '.join(_marked(measured))}; "
-        f"{tables.of(*published.FROZEN_ARTEFACT['correct_applies_marked_unsafe'])} as published."
+        f"{tables.of(*published.MARKED_UNSAFE[FULL])} as published."
     )
     for backbone in measured.backbones:
         shown = [tables.conditions(measured, backbone, kind) for kind in ("corrected", "frozen")]
@@ -142,6 +183,7 @@ def _gains(measured: Measured) -> Iterator[Block]:
     )
     for backbone in measured.backbones:
         yield tables.gain_table(measured, backbone)
+    yield from map(tables.published_gain_table, measured.published_apart())
 
 
 def _variants(measured: Measured) -> Iterator[Block]:
@@ -154,6 +196,7 @@ def _variants(measured: Measured) -> Iterator[Block]:
                 f"than {variants.STAYS_WITHIN}; not better is 0 or worse. The paper names no-memory without measuring "
                 "it, and its own changes come without intervals."
             )
+            yield from map(Paragraph, _alike(measured, backbone))
             yield variants.directions(measured, backbone)
 
 
@@ -164,11 +207,38 @@ def _records(measured: Measured) -> Iterator[Block]:
         "that were right came out as they went in, and how many fields were overwritten by older evidence. The paper "
         "publishes 1.000 for clean fields and 0 overwrites for the full agent and every variant."
     )
+    yield Paragraph(
+        "Clean fields and overwrites do not vary where a method touches only what failed and supports a field only by "
+        "current evidence, or rewrites nothing at all. What would move them: a workflow that lets the backbone rewrite "
+        "its whole plan, a repair beyond the fields that failed, a record that cites an older report beside a "
+        "dependable newer one."
+    )
     yield tables.records(measured)
 
 
 def _listed(measured: Measured) -> str:
     return ", ".join(name for name in measured.backbones if name in measured.synthetic)
+
+
+def _kind(measured: Measured) -> str:
+    if not measured.synthetic:
+        return ""
+    every = all(backbone in measured.synthetic for backbone in measured.backbones)
+    return "; synthetic" if every else f"; synthetic: {_listed(measured)}"
+
+
+def _alike(measured: Measured, backbone: str) -> Iterator[str]:
+    """Why some variants cannot differ here."""
+    if backbone in measured.synthetic:
+        yield (
+            "monitor-only and no-utility-repair give the same numbers here: they differ in whether names and units of "
+            "the proposer's plan are put into the contract's terms, and synthetic proposals never write an alias or a "
+            "compatible unit into a plan."
+        )
+    yield (
+        "no-memory changes nothing here: the only memory that a family offers is stale, and the full agent does not "
+        "admit it either."
+    )
 
 
 def _counted(number: int, noun: str) -> str:

@@ -11,7 +11,15 @@ from simulators.optbench.model import DOMAINS, REFERENCES, TASKS, Case, Domain
 from simulators.optbench.report.cells import UNDEFINED, decimal, difference, interval, percent, points, with_interval
 from simulators.optbench.report.document import Table
 from simulators.optbench.report.measured import BASELINES, FULL, METHODS, SANITY, Measured
-from simulators.optbench.report.names import AS_PERCENT, DOMAIN, LOWER_IS_BETTER, METHOD, METRIC, method_name
+from simulators.optbench.report.names import (
+    AS_PERCENT,
+    DEFINITIONS,
+    DOMAIN,
+    LOWER_IS_BETTER,
+    METHOD,
+    METRIC,
+    method_name,
+)
 from simulators.optbench.report.plotted import cell, gains, routing
 from simulators.optbench.rows import SURVIVAL_AT
 from simulators.optbench.scoring import bootstrap, metrics
@@ -47,8 +55,13 @@ def origins(measured: Measured) -> Table:
     return Table(header, tuple(rows), f"Base items of the {split} split, by origin")
 
 
+def definitions() -> Table:
+    """Table II, and what the tables beside those of the paper count."""
+    return Table(("Metric", "Definition"), tuple(DEFINITIONS.items()), "Table II. What the tables measure")
+
+
 def stress_results(measured: Measured, backbone: str) -> Table:
-    """Table III of one backbone, with 95 % intervals and the sanity rows."""
+    """Table III of one backbone, with 95 % intervals, how many outputs are invalid, and the sanity rows."""
     rows = []
     for method in (*METHODS, *SANITY):
         outcomes = measured.of(method, backbone)
@@ -56,9 +69,29 @@ def stress_results(measured: Measured, backbone: str) -> Table:
             with_interval(bootstrap.interval(outcomes, HEADLINE[name]), name in AS_PERCENT)
             for name in published.TABLE_III_COLUMNS
         )
-        rows.append((method_name(method), *cells))
+        rows.append((method_name(method), *cells, of(invalid(outcomes), len(outcomes))))
     episodes = len(measured.suite.cases)
-    return Table(_headed("Method"), tuple(rows), f"Table III, measured: {backbone} (N = {episodes}; 95 % intervals)")
+    caption = f"Table III, measured: {backbone} (N = {episodes}; 95 % intervals)"
+    return Table((*_headed("Method"), "Invalid outputs"), tuple(rows), caption)
+
+
+def invalid(outcomes: Sequence[Outcome]) -> int:
+    """How many outputs are invalid."""
+    return sum(not outcome.valid for outcome in outcomes)
+
+
+def without_nominal_answers(measured: Measured, backbone: str) -> Table:
+    """What of the agent's row rests on the nominal answer of a question whose evidence is blocked."""
+    columns = ("task_score", "ops", "safe_apply_recall")
+    rows = []
+    for name, outcomes in (
+        (METHOD[FULL], measured.of(FULL, backbone)),
+        (f"{METHOD[FULL]} without nominal answers", measured.unaided[backbone]),
+    ):
+        values = (_printed(column, HEADLINE[column](outcomes)) for column in columns)
+        rows.append((name, *values, percent(metrics.survival(outcomes, SURVIVAL_AT))))
+    header = (*_headed("Method", columns), f"OPS ≥ {SURVIVAL_AT}")
+    return Table(header, tuple(rows), f"The agent without nominal answers: {backbone}")
 
 
 def published_stress_results(name: str) -> Table:
@@ -115,14 +148,16 @@ def repair(measured: Measured) -> Table:
             _counted(backbone, "after repair", metrics.apply_counts(outcomes, "after")),
         ]
         beside = measured.published_beside(backbone)
-        if beside is not None:
-            stages = published.TABLE_IV[beside].items()
-            rows += [
-                _counted(f"published: {beside}", stage.replace("_", " "), ApplyCounts(**counts))
-                for stage, counts in stages
-            ]
+        rows += [] if beside is None else _published_repair(beside)
+    for name in measured.published_apart():
+        rows += _published_repair(name)
     header = ("Backbone", "Stage", "TP", "FP", "FN", "TN", "Recall", "FPR", "Accuracy")
     return Table(header, tuple(rows), "Table IV. APPLY decisions before and after repair; APPLY is positive")
+
+
+def _published_repair(name: str) -> list[tuple[str, ...]]:
+    stages = published.TABLE_IV[name].items()
+    return [_counted(f"published: {name}", stage.replace("_", " "), ApplyCounts(**counts)) for stage, counts in stages]
 
 
 def _counted(name: str, stage: str, counts: ApplyCounts) -> tuple[str, ...]:
@@ -165,7 +200,9 @@ def published_conditions() -> Table:
 class Artefact(NamedTuple):
     """Conflict/provenance, by one method: of `right` APPLY decisions, how many each evaluator calls unsafe.
 
-    `applied`: how many of the `conflicts`, which are material, were answered with APPLY.
+    Right is the action: what S asks of plan and answer is not looked at. `applied`: how many of the `conflicts`, which
+    are material, were answered with APPLY. `elsewhere`: unsafe APPLY decisions in the other four domains, by the frozen
+    evaluator, of `others` episodes.
     """
 
     right: int
@@ -173,12 +210,15 @@ class Artefact(NamedTuple):
     corrected: int
     conflicts: int
     applied: int
+    others: int
+    elsewhere: int
 
 
 def artefact(measured: Measured, method: str, backbone: str) -> Artefact:
     """What the frozen evaluator does to right decisions (section V-D), counted."""
     by_evaluator = (measured.of(method, backbone, kind) for kind in ("corrected", "frozen"))
-    pairs = [pair for pair in zip(*by_evaluator, strict=True) if pair[0].domain == "conflict_provenance"]
+    whole = list(zip(*by_evaluator, strict=True))
+    pairs = [pair for pair in whole if pair[0].domain == "conflict_provenance"]
     right = [pair for pair in pairs if pair[0].exact and pair[0].reference == "APPLY"]
     conflicts = [corrected for corrected, _ in pairs if corrected.reference != "APPLY"]
     return Artefact(
@@ -187,11 +227,13 @@ def artefact(measured: Measured, method: str, backbone: str) -> Artefact:
         corrected=sum(corrected.unsafe for corrected, _ in right),
         conflicts=len(conflicts),
         applied=sum(outcome.action == "APPLY" for outcome in conflicts),
+        others=len(whole) - len(pairs),
+        elsewhere=sum(frozen.unsafe for _, frozen in whole if frozen.domain != "conflict_provenance"),
     )
 
 
 def artefacts(measured: Measured) -> Table:
-    """What both evaluators call unsafe in conflict/provenance, of each method over each backbone."""
+    """The audit of section V-D, of each method over each backbone, and as published."""
     rows = []
     for backbone in measured.backbones:
         for method in METHODS:
@@ -203,12 +245,23 @@ def artefacts(measured: Measured) -> Table:
                     of(found.frozen, found.right),
                     of(found.corrected, found.right),
                     of(found.applied, found.conflicts),
+                    of(found.elsewhere, found.others),
                 )
             )
-    marked, applied = (of(*counts) for counts in published.FROZEN_ARTEFACT.values())
-    rows.append((f"published: {published.BACKBONES[0]}", METHOD[FULL], marked, UNDEFINED, applied))
-    header = ("Backbone", "Method", "unsafe if frozen", "unsafe if corrected", "APPLY on conflicts")
-    caption = "Conflict/provenance: right APPLY decisions that an evaluator calls unsafe; APPLY on material conflicts"
+    for method in published.AUDITED:
+        marked, applied, elsewhere = (
+            of(*counts[method])
+            for counts in (published.MARKED_UNSAFE, published.APPLIED_ON_CONFLICTS, published.UNSAFE_ELSEWHERE)
+        )
+        rows.append((f"published: {published.BACKBONES[0]}", METHOD[method], marked, UNDEFINED, applied, elsewhere))
+    header = (
+        "Backbone", "Method", "unsafe if frozen", "unsafe if corrected", "APPLY on conflicts",
+        "unsafe in the other domains, frozen",
+    )  # fmt: skip
+    caption = (
+        "Conflict/provenance: of the episodes whose action is rightly APPLY (whatever the plan and the answer are), "
+        "how many an evaluator calls unsafe; APPLY on material conflicts. Last: unsafe APPLY in the other four domains"
+    )
     return Table(header, tuple(rows), caption)
 
 
@@ -232,7 +285,7 @@ def records(measured: Measured) -> Table:
                     decimal(metrics.clean_preservation(outcomes)),
                     str(metrics.clean_fields(outcomes)),
                     str(metrics.overwrites(outcomes)),
-                    str(sum(not outcome.valid for outcome in outcomes)),
+                    str(invalid(outcomes)),
                 )
             )
     header = (
@@ -243,15 +296,20 @@ def records(measured: Measured) -> Table:
 
 
 def survivors(measured: Measured) -> Table:
-    """Survival at the threshold that the paper names, beside figure 4."""
+    """Survival at the threshold that the paper names, and the episodes with no OPS at all, beside figure 4."""
     rows = []
     for backbone in measured.backbones:
-        beside = measured.published_beside(backbone)
-        theirs = UNDEFINED if beside is None else f"{percent(published.FIGURE_4_SURVIVAL[beside])} ({beside})"
-        shares = (metrics.survival(measured.of(method, backbone), SURVIVAL_AT) for method in METHODS)
-        rows.append((backbone, *map(percent, shares), theirs))
-    header = ("Backbone", *(METHOD[method] for method in METHODS), "Published WirelessOpsAgent")
-    return Table(header, tuple(rows), f"Episodes with an OPS of at least {SURVIVAL_AT}; published baselines: 0 %")
+        runs = [measured.of(method, backbone) for method in METHODS]
+        surviving = (metrics.survival(outcomes, SURVIVAL_AT) for outcomes in runs)
+        lost = (sum(o.ops == 0.0 for o in outcomes) / len(outcomes) for outcomes in runs)
+        rows.append((backbone, f"≥ {SURVIVAL_AT}", *map(percent, surviving)))
+        rows.append((backbone, "exactly 0", *map(percent, lost)))
+    for name in measured.published_shown():
+        shares = [0.0] * len(BASELINES) + [published.FIGURE_4_SURVIVAL[name]]
+        rows.append((f"published: {name}", f"≥ {SURVIVAL_AT}", *map(percent, shares)))
+    header = ("Backbone", "OPS", *(METHOD[method] for method in METHODS))
+    caption = f"Share of episodes with an OPS of at least {SURVIVAL_AT}, and of exactly 0 (where each curve starts)"
+    return Table(header, tuple(rows), caption)
 
 
 def routes(measured: Measured) -> Table:
@@ -262,13 +320,22 @@ def routes(measured: Measured) -> Table:
         for domain in DOMAINS
     ]
     columns = [column for column in COLUMNS if column != INVALID or any(shares.get(INVALID) for *_, shares in found)]
-    rows = []
-    for backbone, domain, n, shares in found:
-        action, share = published.FIGURE_5.get(domain, ("", ""))
-        theirs = f"{share.replace('-', '–')} % {action}" if action else UNDEFINED
-        rows.append((f"{backbone}: {DOMAIN[domain]}", str(n), *(percent(shares.get(c)) for c in columns), theirs))
-    header = ("Backbone and condition", "n", *columns, "Published, three backbones")
+    rows = [
+        (f"{backbone}: {DOMAIN[domain]}", str(n), *(percent(shares.get(c)) for c in columns))
+        for backbone, domain, n, shares in found
+    ]
+    header = ("Backbone and condition", "n", *columns)
     return Table(header, tuple(rows), "Final action of the proposals that were APPLY")
+
+
+def published_routes() -> Table:
+    """What section V-C says of figure 5."""
+    rows = tuple(
+        (DOMAIN[domain], action, f"{share.replace('-', '–')} %")
+        for domain, (action, share) in published.FIGURE_5.items()
+    )
+    caption = "Figure 5, published: share of the most frequent blocking action, three backbones"
+    return Table(("Condition", "Final action", "Share"), rows, caption)
 
 
 def gain_table(measured: Measured, backbone: str) -> Table:
@@ -285,3 +352,11 @@ def gain_table(measured: Measured, backbone: str) -> Table:
     note = "" if beside is None else f"; in brackets published, {beside}"
     header = ("Task", *(DOMAIN[domain] for domain in DOMAINS))
     return Table(header, tuple(rows), f"Gain in exact accuracy, percentage points: {backbone}{note}")
+
+
+def published_gain_table(name: str) -> Table:
+    """Figure 7 of one published backbone."""
+    gained = published.FIGURE_7[name]
+    rows = tuple((task, *(points(gained[task][domain]) for domain in DOMAINS)) for task in TASKS)
+    header = ("Task", *(DOMAIN[domain] for domain in DOMAINS))
+    return Table(header, rows, f"Figure 7, published: {name} (gain in exact accuracy, percentage points)")
