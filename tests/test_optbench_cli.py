@@ -22,8 +22,9 @@ from simulators.optbench.suite import load, subset, write
 SECRET = "sk-geheim-0123456789"
 MEMBERS = {
     "method", "backbone", "suite", "evaluator", "scorer", "exact", "macro_f1", "safe_apply_recall", "unsafe_apply_rate",
-    "safe_apply_utility", "task_score", "ops", "n", "ops_survival", "record_coverage", "record_faithfulness", "clean_preservation",
-    "unsafe_overwrites", "applied_on_blocking", "invalid", "calls", "tokens_in", "tokens_out", "cost_usd",
+    "safe_apply_utility", "task_score", "ops", "n", "ops_survival", "record_coverage", "record_faithfulness",
+    "clean_preservation", "unsafe_overwrites", "applied_on_blocking", "invalid", "calls", "tokens_in", "tokens_out",
+    "cost_usd",
 }  # fmt: skip
 MAIN = (sys.executable, "-c", "from streams.cli import main; main()", "optbench")
 N = 60
@@ -401,6 +402,150 @@ def test_a_run_with_a_synthetic_proposer_loads_no_client_of_models_and_no_plots(
     assert ast.literal_eval(ran.stderr.splitlines()[-1]) == []
 
 
+def test_a_table_fits_in_80_columns_and_shows_every_headline_number(suite: Path) -> None:
+    methods = ("--method", "wirelessagent-contract", "--method", "always-apply", "--method", "direct-nocontract")
+    asked = ("run", "--suite", suite, "--backbone", "synthetic-a", "--backbone", "synthetic-b", *methods)
+    told, (first, *_) = optbench(*asked).stdout, rows(*asked)
+    assert max(map(len, told.splitlines())) <= 80
+    for backbone in ("synthetic-a", "synthetic-b"):
+        assert f"{backbone}: {N} episodes\n" in told
+    heads = " ".join(told.split(":")[1].split("wirelessagent")[0].split())
+    for head in ("macro", "F1", "safe", "recall", "unsafe", "util-", "ity", "task", "OPS", "≥0.8", "exact", "invalid"):
+        assert head in heads
+    (shown,) = re.findall(r"^wirelessagent-contract +(.*)$", told.split("synthetic-b")[0], re.MULTILINE)
+    names = ("exact", "macro_f1", "safe_apply_recall", "unsafe_apply_rate", "safe_apply_utility", "task_score", "ops",
+             "ops_survival")  # fmt: skip
+    assert shown.split() == [*(f"{first[name]:.3f}" for name in names), str(first["invalid"])]
+
+
+@pytest.mark.parametrize("where", ["/dev/full", "closed"])
+@pytest.mark.parametrize(
+    "command",
+    ["run --method always-block --backbone synthetic-a", "run --method always-block --backbone synthetic-a --json",
+     "score EMPTY", "prompts --out -", "show EPISODE"],
+)  # fmt: skip
+def test_what_cannot_be_printed_is_told_in_one_line(
+    suite: Path, episode_ids: list[str], tmp_path: Path, command: str, where: str
+) -> None:
+    places = {"EMPTY": str(lines(tmp_path / "none.jsonl")), "EPISODE": episode_ids[0]}
+    words = [places.get(word, word) for word in command.split()]
+    to = ">&-" if where == "closed" else f"> {where}"
+    shell = ["sh", "-c", f'"$@" {to}', "sh", *MAIN, *words, "--suite", str(suite)]
+    result = subprocess.run(shell, capture_output=True, text=True, timeout=120, check=False)
+    assert result.returncode == 2
+    assert "Traceback" not in result.stderr
+    told = result.stderr.splitlines()
+    assert told[-1] == f"standard output{' is closed' if where == 'closed' else ': No space left on device'}"
+    assert [line for line in told if "standard output" in line] == told[-1:]
+
+
+def test_a_reader_that_has_read_enough_ends_a_command_quietly(suite: Path) -> None:
+    process = subprocess.Popen(
+        [*MAIN, "prompts", "--out", "-", "--suite", str(suite)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.read(10) == b'{"episode_'
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    assert process.wait(60) == 1
+
+
+def test_an_unwritable_seed_is_refused(tmp_path: Path) -> None:
+    result = optbench("build", "--out", tmp_path, "--seed", 2**63)
+    assert result.returncode == 2
+    assert "--seed" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_tokens_beyond_64_bits_are_an_invalid_output_and_no_traceback(suite: Path) -> None:
+    usage = {"prompt_tokens": 2**62, "completion_tokens": 10**30}
+    with serving(lambda *_: said(json.dumps(HOLD), usage)) as server:
+        ran = optbench(*model(suite, server.url), "--json", TEST_MODEL_KEY=SECRET)
+    assert "Traceback" not in ran.stderr
+    assert json.loads(ran.stdout)[0]["n"] == N
+
+
+def test_a_folder_that_holds_something_else_is_not_built_into(whole: Path, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    started = time.monotonic()
+    result = optbench("build", "--out", tmp_path)
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert f"{tmp_path} is not empty, and holds no suite" in result.stderr
+    assert time.monotonic() - started < 10, "before anything is built"
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_suite_that_is_replaced_is_told(suite: Path, tmp_path: Path) -> None:
+    for file in suite.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    result = optbench("build", "--out", tmp_path, "--split", "development")
+    assert result.returncode == 0
+    assert f"replaced the suite that was there, {load(suite).digest}\n" in result.stdout
+    assert load(tmp_path).manifest["split"] == "development"
+
+
+def test_a_build_that_is_stopped_speaks_of_no_results(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [*MAIN, "build", "--out", str(tmp_path / "suite")], stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+    time.sleep(2.5)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=10)
+    assert (process.returncode, told) == (130, "stopped; no suite was written\n")
+
+
+def test_a_suite_of_another_version_is_told_and_run(suite: Path, tmp_path: Path) -> None:
+    for file in suite.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    told = json.loads((tmp_path / "manifest.json").read_text())
+    (tmp_path / "manifest.json").write_text(json.dumps(told | {"generator": "sha256:another"}))
+    asked = ("--method", "always-block", "--backbone", "synthetic-a")
+    result = optbench("run", "--suite", tmp_path, *asked)
+    assert result.returncode == 0
+    assert "made by another version" in result.stderr.splitlines()[0]
+    (here,), (there,) = rows("run", "--suite", suite, *asked), rows("run", "--suite", tmp_path, *asked)
+    assert here == there
+    assert here["suite"] == told["digest"]
+
+
+def test_a_wrong_line_of_proposals_is_told_with_the_members_of_proposals(
+    suite: Path, episode_ids: list[str], tmp_path: Path
+) -> None:
+    file = lines(
+        tmp_path / "mine.jsonl",
+        {"episode_id": episode_ids[0], "propsal": HOLD},
+        {"episode_id": episode_ids[1], "proposal": HOLD, "note": 1},
+        {"episode_id": episode_ids[2]},
+        {"episode_id": episode_ids[3], "proposal": 3},
+    )
+    result = optbench("run", "--suite", suite, "--proposals", file)
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 4)
+    assert "known are episode_id, proposal\n" in result.stderr
+    assert "cost_usd" not in result.stderr
+
+
+def test_invalid_outputs_are_told_with_the_first_reason_of_each_row(suite: Path, tmp_path: Path) -> None:
+    with serving(lambda *_: said("I would rather not.")) as server:
+        ran = optbench(*model(suite, server.url, "--method", "wirelessopsagent"), "--json", TEST_MODEL_KEY=SECRET)
+    assert ran.returncode == 0
+    assert [row["invalid"] for row in json.loads(ran.stdout)] == [N, N]
+    why = f"{N} invalid outputs; the first: no JSON object with an action or a plan"
+    told = [line for line in ran.stderr.splitlines() if "invalid" in line]
+    assert told == [f"direct, some/model: {why}", f"wirelessopsagent, some/model: {why}"]
+
+
+def test_a_dead_model_earns_no_method_anything(suite: Path) -> None:
+    with serving(lambda *_: refused(404, "no such model")) as server:
+        methods = [word for name in ("wirelessopsagent", "always-block", "no-memory") for word in ("--method", name)]
+        ran = optbench(*model(suite, server.url, *methods), "--json", TEST_MODEL_KEY=SECRET)
+    assert ran.returncode == 1
+    for row in json.loads(ran.stdout):
+        assert (row["invalid"], row["exact"], row["task_score"], row["ops"]) == (N, 0, 0, 0)
+
+
 EXAMPLE = Path(__file__).parent.parent / "docs" / "examples" / "optbench_agent.py"
 
 
@@ -411,45 +556,3 @@ def test_an_agent_of_ones_own_is_run_beside_the_methods(suite: Path) -> None:
     assert (own["n"], own["invalid"]) == (N, 0)
     assert own["unsafe_apply_rate"] < direct["unsafe_apply_rate"], "it holds what rests on old evidence"
     assert own["exact"] > direct["exact"]
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        (None, "no such file"),
-        ("Nothing = 1", "no class or function 'Agent'"),
-        ("def Agent(backbone): raise KeyError('x')", "KeyError"),
-        ("def Agent(backbone): return 3", "no decide"),
-        ("import nowhere_to_be_found", "nowhere_to_be_found"),
-        ("this is no Python", "SyntaxError"),
-    ],
-)
-def test_an_agent_that_cannot_be_had_is_told_in_one_line(
-    suite: Path, tmp_path: Path, text: str | None, reason: str
-) -> None:
-    file = tmp_path / "mine.py"
-    if text is not None:
-        file.write_text(text)
-    result = optbench("run", "--suite", suite, "--backbone", "synthetic-a", "--method", f"{file}:Agent")
-    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
-    assert reason in result.stderr
-
-
-def test_kept_results_of_an_agent_that_was_edited_are_refused(suite: Path, tmp_path: Path) -> None:
-    file, results = tmp_path / "mine.py", tmp_path / "results"
-    file.write_text(EXAMPLE.read_text())
-    asked = ("run", "--suite", suite, "--backbone", "synthetic-a", "--method", f"{file}:Careful", "--results", results)
-    assert optbench(*asked).returncode == 0
-    assert optbench(*asked).returncode == 0
-    file.write_text(EXAMPLE.read_text() + "\n# edited\n")
-    assert optbench(*asked).returncode == 2
-
-
-def test_an_agent_that_fails_is_an_invalid_output_in_every_denominator(suite: Path, tmp_path: Path) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text(
-        "class Agent:\n    name = 'broken'\n    def __init__(self, backbone): pass\n"
-        "    def decide(self, view): raise RuntimeError('no')\n"
-    )
-    (row,) = rows("run", "--suite", suite, "--backbone", "synthetic-a", "--method", f"{file}:Agent")
-    assert (row["n"], row["invalid"], row["exact"], row["unsafe_apply_rate"]) == (N, N, 0, 0)

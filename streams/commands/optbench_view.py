@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from io import StringIO
+from shutil import get_terminal_size
 from time import monotonic
 from typing import Any, Final
 
@@ -29,7 +31,7 @@ def show(rows: Sequence[Mapping[str, Any]], as_json: bool, synthetic: Sequence[s
         told = [{name: _valid(value) for name, value in row.items()} for row in rows]
         put(orjson.dumps(told, option=orjson.OPT_INDENT_2) + b"\n")  # not-a-number becomes null
     else:
-        put("".join(_tables(rows, synthetic)))
+        put(rendered(*_tables(rows, synthetic)))
 
 
 def _valid(value: Any) -> Any:
@@ -37,41 +39,42 @@ def _valid(value: Any) -> Any:
     return value.encode(errors="replace").decode() if isinstance(value, str) else value
 
 
-def console() -> Any:
-    """A console of rich: as wide as the terminal, else `WIDTH`."""
+def rendered(*parts: Any) -> str:
+    """Renderables of rich, and lines of text, as they are printed: as wide as the terminal, else `WIDTH`."""
     from rich.console import Console
 
-    return Console() if sys.stdout is not None and sys.stdout.isatty() else Console(width=WIDTH)
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    text = StringIO()
+    page = Console(file=text, width=get_terminal_size().columns if terminal else WIDTH, force_terminal=terminal)
+    for part in parts:
+        page.print(part, markup=False, highlight=False)
+    return text.getvalue()
 
 
-def _tables(rows: Sequence[Mapping[str, Any]], synthetic: Sequence[str]) -> Iterator[str]:
+def _tables(rows: Sequence[Mapping[str, Any]], synthetic: Sequence[str]) -> Iterator[Any]:
     """A table for each backbone, and what its tokens cost."""
     from rich.table import Table
     from rich.text import Text
 
-    page = console()
-    with page.capture() as captured:
-        for backbone in dict.fromkeys(row["backbone"] for row in rows):
-            of_it = [row for row in rows if row["backbone"] == backbone]
-            title = Text(f"{backbone}: {of_it[0]['n']} episodes")
-            table = Table(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 1, 0, 0))
-            table.add_column("method", overflow="fold", max_width=_METHOD_WIDTH)
-            for column in _COLUMNS.values():
-                table.add_column(column, justify="right", no_wrap=True)
-            for row in of_it:
-                table.add_row(Text(row["method"]), *(_cell(row[name]) for name in _COLUMNS))
-            page.print(table)
-            for row in of_it:
-                if row["cost_usd"] is not None:
-                    page.print(
-                        f"{row['method']}: {row['tokens_in']:,} tokens in, {row['tokens_out']:,} out, "
-                        f"US$ {row['cost_usd']:.4f}", markup=False, highlight=False,
-                    )  # fmt: skip
-            page.print()
-        if synthetic:
-            told = f"{', '.join(synthetic)}: no language models, but draws by the error rates of table IV."
-            page.print(told, markup=False, highlight=False)
-    yield captured.get()
+    for backbone in dict.fromkeys(row["backbone"] for row in rows):
+        of_it = [row for row in rows if row["backbone"] == backbone]
+        table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+        table.add_column("method", overflow="fold", max_width=_METHOD_WIDTH)
+        for column in _COLUMNS.values():
+            table.add_column(column, justify="right", no_wrap=True)
+        for row in of_it:
+            table.add_row(Text(row["method"]), *(_cell(row[name]) for name in _COLUMNS))
+        yield f"{backbone}: {of_it[0]['n']} episodes"
+        yield table
+        for row in of_it:
+            if row["cost_usd"] is not None:
+                yield (
+                    f"{row['method']}: {row['tokens_in']:,} tokens in, {row['tokens_out']:,} out, "
+                    f"US$ {row['cost_usd']:.4f}"
+                )
+        yield ""
+    if synthetic:
+        yield f"{', '.join(synthetic)}: no language models, but draws by the error rates of table IV."
 
 
 def _cell(value: Any) -> str:
