@@ -27,7 +27,8 @@ GIVES_UP_LATER: Final = 8
 _TOKENS_PER_PRICE: Final = 1_000_000
 _RETRIED: Final = frozenset({408, 409, 429})
 """Statuses below 500 that pass by themselves: timeout, lock timeout, rate limit."""
-_NOT_LET_IN: Final = frozenset({401, 403, 404})
+_NOT_HERE: Final = frozenset({*range(300, 400), 401, 403, 404, 405})
+"""Statuses that every call gets: the service is elsewhere, or lets nobody in."""
 _SHOWN: Final = 300
 _SHORTEST_SECRET: Final = 8
 """Characters of a key from which it is struck out; shorter ones are placeholders, as EMPTY, and words of replies."""
@@ -227,7 +228,7 @@ def _refusal(status: int, told: Any, retry_after: str | None, sent: Mapping[str,
                 return _Unaccepted(parameter)
     reason = f"HTTP {status}: {message}" if message else f"HTTP {status}"
     again = status >= 500 or status in _RETRIED
-    return _Failed(reason, again=again, absent=status in _NOT_LET_IN, wait_s=_asked_s(retry_after))
+    return _Failed(reason, again=again, absent=status in _NOT_HERE, wait_s=_asked_s(retry_after))
 
 
 def _refuses(message: str, parameter: str) -> bool:

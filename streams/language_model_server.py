@@ -60,9 +60,7 @@ class ChatServer:
                 try:
                     from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
-                    http = DefaultAsyncHttpxClient(
-                        timeout=None, follow_redirects=False, event_hooks={"response": [_read_refusal]}
-                    )
+                    http = DefaultAsyncHttpxClient(timeout=None, event_hooks={"response": [_read_refusal]})
                     client = AsyncOpenAI(
                         api_key=self._api_key or _NO_KEY, base_url=self._base_url, max_retries=0, timeout=None,
                         http_client=http,
@@ -117,7 +115,10 @@ class _Refused(Exception):
 
 
 async def _read_refusal(response: Any) -> None:
-    """Reads a response that is no success before the package does, which would read any amount. Raises _Refused."""
+    """Reads a response that is no success before the package does, which would read any amount, or follow it.
+
+    Raises _Refused.
+    """
     if not response.is_success:
         body = await _bounded(response.aiter_bytes())
         raise _Refused(Response(response.status_code, body, response.headers.get("retry-after")))

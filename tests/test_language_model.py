@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import logging
 import os
@@ -291,6 +292,20 @@ def test_of_two_replies_to_one_question_the_first_holds_in_every_run_that_shares
     assert ReplyCache(file).get(asked) == Reply("first")
 
 
+def test_a_reply_is_kept_once_no_other_run_is_writing(tmp_path: Path) -> None:
+    file = tmp_path / "replies.jsonl"
+    cache = ReplyCache(file)
+    with ThreadPoolExecutor(1) as pool:
+        with file.open("ab") as other:
+            fcntl.flock(other, fcntl.LOCK_EX)
+            kept = pool.submit(cache.keep, question(), Reply("mine"))
+            with pytest.raises(TimeoutError):
+                kept.result(timeout=0.2)
+            ReplyCache(tmp_path / "b").keep(question(), Reply("theirs"))
+            other.write((tmp_path / "b").read_bytes())
+        assert kept.result(timeout=5) == Reply("theirs")
+
+
 @pytest.mark.parametrize("turned", [False, True])
 def test_of_the_lines_of_one_question_the_first_without_an_error_holds(turned: bool, tmp_path: Path) -> None:
     file = tmp_path / "replies.jsonl"
@@ -324,7 +339,7 @@ def test_a_line_of_another_shape_is_damaged_and_asked_again(member: str, value: 
     assert len(server.asked) == 2
 
 
-@pytest.mark.parametrize("device", ["/dev/full", "/dev/null", "/"])
+@pytest.mark.parametrize("device", ["/dev/null", "/"])
 def test_what_is_no_regular_file_is_no_cache(device: str) -> None:
     with pytest.raises(OSError, match="not a regular file"):
         ReplyCache(Path(device))
@@ -373,7 +388,7 @@ def prompts(n: int) -> list[Prompt]:
     return [Prompt(f"e-{k}", (("user", str(k)),)) for k in range(n)]
 
 
-@pytest.mark.parametrize("status", [401, 403, 404])
+@pytest.mark.parametrize("status", [302, 308, 401, 403, 404, 405])
 def test_a_server_that_lets_nobody_in_is_given_up_after_three_calls(status: int) -> None:
     told: list[str] = []
     with serving(lambda *_: refused(status)) as server:

@@ -16,7 +16,7 @@ from simulators.optbench.agents import Completion
 from simulators.optbench.suite import subset, write
 from streams.commands.optbench import run
 from streams.commands.optbench_lines import NotRun
-from streams.commands.optbench_model import address, api_key
+from streams.commands.optbench_model import address, api_key, check_model
 from streams.commands.optbench_options import ModelOptions, RunOptions
 from streams.commands.optbench_suites import SuiteOptions
 
@@ -71,7 +71,7 @@ def ask(suite: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
         ({"model": "synthetic-a"}, "another backbone"),
         ({"model": "synthetic-a", "backbones": ("synthetic-a",)}, "another backbone"),
         ({"model": "proposals:mine", "proposals": "mine.jsonl"}, "another backbone"),
-        ({"model": "m", "cache": Path("/dev/full")}, "/dev/full: not a regular file"),
+        ({"model": "m", "cache": Path("/dev/null")}, "/dev/null: not a regular file"),
         ({"model": "m", "cache": Path("/")}, "not a regular file"),
         ({"model": "m", "cache": Path("/nowhere/cache")}, "/nowhere/cache: No such file"),
         ({"model": "m", "cache": Path("/nowhere/cache"), "replay_only": True}, "/nowhere/cache: No such file"),
@@ -94,7 +94,7 @@ def test_what_cannot_be_asked_is_refused_in_one_line(options: dict[str, Any], to
 )  # fmt: skip
 def test_an_address_that_is_none_or_holds_a_secret_is_refused_and_the_secret_not_repeated(base_url: str) -> None:
     with pytest.raises(NotRun, match="--base-url") as told:
-        address(base_url)
+        check_model(replace(NO_MODEL, model="m", base_url=base_url))
     assert SECRET not in str(told.value)
 
 
@@ -108,6 +108,14 @@ def test_spellings_of_one_address_are_one(spelling: str) -> None:
 @pytest.mark.parametrize("path", ["http://[::1]:8000/v1", "https://host/OpenAI/v1"])
 def test_an_address_keeps_what_tells_servers_apart(path: str) -> None:
     assert address(path) == path
+
+
+def test_a_server_is_one_however_its_address_is_spelt(ask: Run, tmp_path: Path) -> None:
+    with serving(lambda *_: said(HOLD)) as server:
+        for url in (server.url, f" {server.url}/", server.url.replace("http", "HTTP")):
+            options: dict[str, Any] = {"model": "m", "cache": tmp_path / "cache", "results": tmp_path / "results"}
+            assert ask(**options, base_url=url)[0] == 0
+    assert len(server.asked) == N
 
 
 def test_a_key_is_sent_without_the_white_space_round_it(ask: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +138,7 @@ def test_a_run_whose_server_is_not_there_stops_and_says_where_and_how_far_it_cam
     with serving(lambda *_: refused(404, f"no model for {SECRET}")) as server:
         options = {"model": "m", "base_url": server.url, "api_key_env": "TEST_MODEL_KEY", "parallel": parallel}
         code, rows, err = ask(**options)
-    first, last = err.splitlines()
+    first, *_, last = err.splitlines()
     assert (code, rows) == (2, [])
     assert first == f"m: {server.url}: HTTP 404: no model for [key]"
     assert last == f"stopped: {server.url}: HTTP 404: no model for [key]; 0 of {N} episodes were decided"
@@ -173,7 +181,7 @@ def test_a_replay_that_names_no_server_gives_the_rows_and_goes_on_with_the_resul
     with serving(lambda *_: said(HOLD, USAGE)) as server:
         _, ran, _ = ask(model="m", base_url=server.url, cache=cache, results=tmp_path)
     for results in (tmp_path, None):
-        assert ask(model="m", cache=cache, replay_only=True, results=results) == (0, ran, "")
+        assert ask(model="m", cache=cache, replay_only=True, results=results)[:2] == (0, ran)
     code, _, err = ask(model="n", cache=cache, replay_only=True)
     assert (code, "it holds one of model m, not n" in err) == (1, True)
     with serving(lambda *_: said(HOLD.replace("HOLD", "BLOCK"))) as other:
