@@ -505,6 +505,12 @@ def test_any_text_is_shown_and_never_obeyed(one: str, other: str) -> None:
     assert re.sub(r"\\([^a-z0-9\s])", r"\1", line) == f"| {' '.join(other.split())} | {' '.join(one.split())} |"
 
 
+def test_a_page_wraps_long_texts_and_nothing_else() -> None:
+    shown = page(Document((Heading(1, "T"), Table(("a", "b", "c"), (("x", "word " * 30, "y"),), "d"))), {})
+    assert shown.count(' class="text"') == 2  # header and cell of one column
+    assert re.search(r"td\.text \{[^}]*white-space: normal", shown)
+
+
 def test_a_page_needs_nothing_else(reported: Path) -> None:
     text = (reported / "report.html").read_text()
     parsed = Texts()
@@ -534,18 +540,18 @@ def test_figures_say_what_they_are_made_of_and_where_there_is_nothing(
 ) -> None:
     abstained = [replace(bundle, action="ABSTAIN") for bundle in bundles[FULL]]
     held = [replace(b, proposed=replace(b.proposed, action="HOLD")) for b in bundles[FULL] if b.proposed is not None]
-    rows = {(method, BACKBONE): decided for method, decided in bundles.items()}
-    two = measured_of(suite, {(m, name): decided for name in (BACKBONE, "gpt") for (m, _), decided in rows.items()})
-    last = measured_of(suite, {
-        **{(method, BACKBONE): decided for (method, _), decided in rows.items()},
-        **{(method, "gpt"): abstained if method == FULL else decided for (method, _), decided in rows.items()},
-        **{(method, "llama"): held if method == FULL else decided for (method, _), decided in rows.items()},
+    of_backbone = {BACKBONE: bundles[FULL], "gpt": abstained, "llama": held}
+    three = measured_of(suite, {
+        (method, name): decided if method == FULL else bundles[method]
+        for name, decided in of_backbone.items() for method in METHODS
     })  # fmt: skip
-    assert not {"ABSTAIN", figures.NOTHING_ROUTED} & drawn_texts(figures.routes(two))
-    assert {"ABSTAIN", figures.NOTHING_ROUTED} <= drawn_texts(figures.routes(last))
-    assert f"Mean over {BACKBONE} (synthetic proposer), gpt" in drawn_texts(figures.confusion(two))
-    text = markdown(document(two))
-    assert text.count("three backbones") == 1
+    one = replace(three, backbones=(BACKBONE,))
+    assert not {"ABSTAIN", figures.NOTHING_ROUTED} & drawn_texts(figures.routes(one))
+    assert {"ABSTAIN", figures.NOTHING_ROUTED} <= drawn_texts(figures.routes(three))
+    assert f"Mean over {BACKBONE} (synthetic proposer), gpt, llama" in drawn_texts(figures.confusion(three))
+    assert len(tables.routes(three).rows) == 3 * len(DOMAINS)
+    assert not [row for row in tables.routes(three).rows if "57 % HOLD" in row]
+    assert ("Freshness/order", "HOLD", "57 %") in tables.published_routes().rows
 
 
 def contents(out: Path) -> dict[str, bytes]:

@@ -52,7 +52,7 @@ def survival(measured: Measured) -> Figure:
             panel.plot(
                 THRESHOLDS, shares, dashes, color=colour, label=METHOD[method], drawstyle="steps-pre", linewidth=1.8
             )
-        panel.set(xlim=(0.0, 1.0), ylim=(0.0, 103.0), ylabel="OPS survival (%)")
+        panel.set(xlim=(-0.02, 1.0), ylim=(0.0, 103.0), ylabel="OPS survival (%)")
         panel.grid(alpha=0.3)
     _legend(figure, panels, tuple(METHOD.values()), 2)
     return figure

@@ -28,12 +28,16 @@ caption { text-align: left; font-weight: 600; padding-bottom: .4rem; position: s
   max-width: calc(100vw - 2rem); }
 th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--line); text-align: left; white-space: nowrap; }
 .number { text-align: right; }
+th.text, td.text { white-space: normal; min-width: min(28rem, 70vw); max-width: 46rem; }
 thead th { background: var(--soft); vertical-align: bottom; }
 tbody th { font-weight: 400; }
 figure { margin: 1rem 0; } figure img { display: block; width: 100%; max-width: 44rem; background: #fff;
   border: 1px solid var(--line); border-radius: 6px; }
 figcaption { max-width: 46rem; color: var(--dim); font-size: .9rem; padding-top: .4rem; }
 """
+
+_ON_ONE_LINE: Final = 80
+"""The longest cell that is not wrapped, in characters."""
 
 
 def page(document: Document, drawings: Mapping[str, bytes]) -> str:
@@ -73,7 +77,7 @@ def _parts(block: Block, drawings: Mapping[str, bytes]) -> Iterator[str]:
 
 
 def _table(table: Table) -> str:
-    classes = [' class="number"' if table.numeric(column) else "" for column in range(len(table.header))]
+    classes = [_class(table, column) for column in range(len(table.header))]
     head = "".join(
         f'<th scope="col"{kind}>{escape(cell)}</th>' for kind, cell in zip(classes, table.header, strict=True)
     )
@@ -82,6 +86,13 @@ def _table(table: Table) -> str:
         f'<div class="scroll"><table>\n<caption>{escape(table.caption)}</caption>\n'
         f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table></div>\n"
     )
+
+
+def _class(table: Table, column: int) -> str:
+    """Numbers stand to the right, and long texts wrap; any other cell stays on one line."""
+    if table.numeric(column):
+        return ' class="number"'
+    return ' class="text"' if any(len(row[column]) > _ON_ONE_LINE for row in table.rows) else ""
 
 
 def _row(row: Sequence[str], classes: Sequence[str]) -> str:

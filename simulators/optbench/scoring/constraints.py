@@ -59,9 +59,9 @@ def _breaks(expr: str, given: Mapping[str, Scalar], fields: Mapping[str, Terms])
 
 def _reads(expr: str, fields: Mapping[str, Terms]) -> frozenset[str]:
     """The fields that an expression reads, those behind derived ones included."""
-    direct = {node.id for node in ast.walk(_tree(expr)) if isinstance(node, ast.Name) and node.id in fields}
+    direct = _names(expr) & fields.keys()
     behind = [_reads(fields[name].expr, fields) for name in direct if fields[name].kind == "derived"]
-    return frozenset(direct).union(*behind)
+    return direct.union(*behind)
 
 
 def _instants(
@@ -109,6 +109,11 @@ def _evaluated(expr: str, values: Mapping[str, Scalar], fields: Mapping[str, Ter
         raise ValueError(f"{expr}: {ast.dump(node)}")
 
     return value(_tree(expr))
+
+
+@lru_cache(maxsize=1024)
+def _names(expr: str) -> frozenset[str]:
+    return frozenset(node.id for node in ast.walk(_tree(expr)) if isinstance(node, ast.Name))
 
 
 @lru_cache(maxsize=1024)
