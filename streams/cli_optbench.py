@@ -207,3 +207,25 @@ def score(
     from streams.commands.optbench_suites import SuiteOptions
 
     raise typer.Exit(score_file(file, SuiteOptions(suite, split, seed, base), evaluator, scorer, as_json))
+
+
+@optbench_app.command()
+def show(
+    episode_id: Annotated[str, typer.Argument(metavar="EPISODE_ID")],
+    suite: SuiteDirectory = None,
+    split: Split = None,
+    seed: Seed = None,
+    base: Base = None,
+    results: Annotated[
+        Path | None, typer.Option(help="A folder of decision bundles: what each method did, and its verdict.")
+    ] = None,
+    evaluator: Evaluator = Evaluators.CORRECTED,
+    scorer: Scorer = Scorers.STRICT,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+) -> None:
+    """Why an episode has its label: its ledger, what was done to it, what blocks it, and what the guard says of it."""
+    from streams.commands.optbench_show import show_episode
+    from streams.commands.optbench_suites import SuiteOptions
+
+    options = SuiteOptions(suite, split, seed, base)
+    raise typer.Exit(show_episode(episode_id, options, results, evaluator, scorer, as_json))

@@ -6,7 +6,8 @@ import fcntl
 import hashlib
 import json
 import re
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -95,29 +96,45 @@ class Results:
 
     def _read(self, whole: bytes, origin: Origin) -> dict[str, Bundle]:
         first, *lines = whole.split(b"\n")
-        self._check(first, origin)
-        bundles: dict[str, Bundle] = {}
-        for number, line in enumerate(lines, 2):
-            try:
-                bundle = decode(line)
-            except (ValueError, RecursionError) as error:
-                raise ResultsError(f"{self.path}: line {number}: {error}") from error
-            bundles.setdefault(bundle.episode_id, bundle)
-        return bundles
-
-    def _check(self, first: bytes, origin: Origin) -> None:
-        try:
-            found = json.loads(first)
-        except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict) or found.get("format") != FORMAT:
-            raise ResultsError(f"{self.path} holds no results of format {FORMAT}")
+        found = _head(self.path, first)
         for name, wanted in asdict(origin).items():
             if found.get(name) != wanted:
                 told = _WORDS[name].format(found=_shown(found.get(name)), wanted=_shown(wanted))
                 raise ResultsError(
                     f"{self.path}: these results {told}; use another --results folder, or delete this file"
                 )
+        return _bundles(self.path, lines)
+
+
+def read(path: Path) -> tuple[Origin, dict[str, Bundle]]:
+    """(whose, episode id → bundle) of a file of results, of which a run may be writing the last line just now.
+
+    Raises ResultsError and OSError.
+    """
+    first, *lines = path.read_bytes().rpartition(b"\n")[0].split(b"\n")
+    found = _head(path, first)
+    return Origin(**{one.name: str(found.get(one.name, "")) for one in fields(Origin)}), _bundles(path, lines)
+
+
+def _head(path: Path, first: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(first)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise ResultsError(f"{path} holds no results of format {FORMAT}")
+    return found
+
+
+def _bundles(path: Path, lines: Sequence[bytes]) -> dict[str, Bundle]:
+    bundles: dict[str, Bundle] = {}
+    for number, line in enumerate(lines, 2):
+        try:
+            bundle = decode(line)
+        except (ValueError, RecursionError) as error:
+            raise ResultsError(f"{path}: line {number}: {error}") from error
+        bundles.setdefault(bundle.episode_id, bundle)
+    return bundles
 
 
 def header(origin: Origin) -> dict[str, str]:
