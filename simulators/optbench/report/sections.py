@@ -166,6 +166,11 @@ def _conditions(measured: Measured) -> Iterator[Block]:
             shown.append(tables.published_conditions())
         yield Beside(tuple(shown))
     yield tables.artefacts(measured)
+    yield Paragraph(
+        "The conflicts here are values that differ beyond tolerance, and lineages that the ledger does not hold. The "
+        "CRITIC style workflow looks at what is cited and at what else the ledger tells of the field, not at what that "
+        "was computed from: a lost lineage it does not find."
+    )
 
 
 def _marked(measured: Measured) -> Iterator[str]:
