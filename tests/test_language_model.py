@@ -48,6 +48,7 @@ def test_a_reply_comes_back_with_its_tokens_and_its_cost() -> None:
         (None, {"price_in": 1.0, "price_out": 1.0}),
         ({"prompt_tokens": "many", "completion_tokens": -1}, {"price_in": 1.0, "price_out": 1.0}),
         ({"prompt_tokens": 7, "completion_tokens": 7}, {"price_in": 1.0}),
+        ({"prompt_tokens": MAX_TOKENS, "completion_tokens": 7}, {"price_in": 1e308, "price_out": 1.0}),
         ({"prompt_tokens": 7, "completion_tokens": 7}, {}),
     ],
 )
