@@ -133,12 +133,12 @@ def test_each_ablation_moves_what_its_part_is_for(name: str, backbone: str) -> N
 
 
 @pytest.mark.parametrize("backbone", PROPOSERS)
-@pytest.mark.parametrize("name", [*BASELINES, OURS, *ABLATIONS])
+@pytest.mark.parametrize("name", [OURS, *ABLATIONS])
 def test_no_variant_rewrites_what_was_right_or_puts_worse_evidence_in_place_of_better(name: str, backbone: str) -> None:
+    """Of the baselines nobody promises it: they take a proposer's citation as it is."""
     found = outcomes(name, backbone)
     assert metrics.overwrites(found) == 0
-    if name in (OURS, *ABLATIONS):
-        assert metrics.clean_preservation(found) == 1
+    assert metrics.clean_preservation(found) == 1
 
 
 @pytest.mark.parametrize("backbone", PROPOSERS)
