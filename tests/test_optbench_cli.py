@@ -538,7 +538,7 @@ def test_invalid_outputs_are_told_with_the_first_reason_of_each_row(suite: Path,
 
 
 def test_a_dead_model_earns_no_method_anything(suite: Path) -> None:
-    with serving(lambda *_: refused(404, "no such model")) as server:
+    with serving(lambda *_: refused(400, "no such model")) as server:
         methods = [word for name in ("wirelessopsagent", "always-block", "no-memory") for word in ("--method", name)]
         ran = optbench(*model(suite, server.url, *methods), "--json", TEST_MODEL_KEY=SECRET)
     assert ran.returncode == 1
