@@ -537,15 +537,6 @@ def test_invalid_outputs_are_told_with_the_first_reason_of_each_row(suite: Path,
     assert told == [f"direct, some/model: {why}", f"wirelessopsagent, some/model: {why}"]
 
 
-def test_a_dead_model_earns_no_method_anything(suite: Path) -> None:
-    with serving(lambda *_: refused(400, "no such model")) as server:
-        methods = [word for name in ("wirelessopsagent", "always-block", "no-memory") for word in ("--method", name)]
-        ran = optbench(*model(suite, server.url, *methods), "--json", TEST_MODEL_KEY=SECRET)
-    assert ran.returncode == 1
-    for row in json.loads(ran.stdout):
-        assert (row["invalid"], row["exact"], row["task_score"], row["ops"]) == (N, 0, 0, 0)
-
-
 EXAMPLE = Path(__file__).parent.parent / "docs" / "examples" / "optbench_agent.py"
 
 
