@@ -44,7 +44,7 @@ def form_fault_covered(scene: Scene) -> Facts | None:
     if unit := scene.ambiguous_unit(name):
         forms.append(unit)
     if shared := scene.pick(_names_of_two(scene, name)):
-        forms.append(Change("shared_name", text=shared[0], other=shared[1]))
+        forms += [Change("shared_name", text=shared[0], other=shared[1])] * 2  # clutter brings none
     form = scene.rng.choice(forms)
     if form.other is None:
         scene.change(name, [PRIMARY], form)
