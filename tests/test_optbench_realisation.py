@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, get_args
+from pathlib import Path
 
 import orjson
 import pytest
@@ -600,3 +601,9 @@ def test_silence_and_blanks_leave_no_child_of_what_was_not_told() -> None:
                         for plane in PLANES:
                             if scene.source(name, plane) == source:
                                 assert not any(scene.tells(child, plane) for child in scene.descendants(name))
+
+
+def test_the_document_of_the_families_names_each_with_its_symptom() -> None:
+    told = (Path(__file__).parent.parent / "docs" / "optbench-families.md").read_text()
+    rows = [line for line in told.splitlines() if line.startswith("| ") and "`" in line]
+    assert rows == [f"| {f.domain} | `{f.name}` | {f.symptom} |" for f in FAMILIES]
