@@ -476,13 +476,22 @@ def test_a_folder_that_holds_something_else_is_not_built_into(whole: Path, tmp_p
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-def test_a_suite_that_is_replaced_is_told(suite: Path, tmp_path: Path) -> None:
+def test_a_build_tells_what_it_replaced_and_where_the_reasons_of_exclusions_stand(
+    suite: Path, tmp_path: Path
+) -> None:
+    base, out = tmp_path / "base", tmp_path / "out"
+    base.mkdir()
+    lines(base / "wchw_test_100.jsonl", {"id": "a row without a question"})
+    out.mkdir()
     for file in suite.iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    result = optbench("build", "--out", tmp_path, "--split", "development")
-    assert result.returncode == 0
+        (out / file.name).write_bytes(file.read_bytes())
+    result = optbench("build", "--out", out, "--split", "development", "--base", base)
+    assert (result.returncode, result.stderr) == (0, "")
     assert f"replaced the suite that was there, {load(suite).digest}\n" in result.stdout
-    assert load(tmp_path).manifest["split"] == "development"
+    assert load(out).manifest["split"] == "development"
+    assert f"{out / 'manifest.json'} under `excluded`" in result.stdout
+    (excluded,) = load(out).manifest["excluded"]
+    assert (excluded["task"], bool(excluded["reason"])) == ("WCHW", True)
 
 
 def test_a_build_that_is_stopped_speaks_of_no_results(tmp_path: Path) -> None:

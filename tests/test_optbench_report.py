@@ -89,6 +89,8 @@ def reported(small: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("reported") / "out"
     told = report("--suite", small, "--backbone", BACKBONE, "--out", out)
     assert {Path(line).name for line in told.stdout.splitlines()} == FILES
+    for method in (*METHODS, *SANITY, *ABLATIONS):
+        assert re.search(rf"^{method}, {BACKBONE}: 96 episodes in \d+ s$", told.stderr, re.MULTILINE)
     return out
 
 

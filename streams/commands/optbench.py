@@ -102,6 +102,8 @@ def prompts(out: str, options: SuiteOptions) -> int:
     with answering() as answer:
         if out == STDIN:
             check_output()
+        elif not Path(out).parent.is_dir():
+            raise NotRun(f"{out}: there is no such folder")
         suite = suite_of(options)
         try:
             with nullcontext() if out == STDIN else Path(out).open("wb") as file:
