@@ -15,6 +15,8 @@ from simulators.optbench import frozen
 from simulators.optbench import suite as suites
 from simulators.optbench.model import REFERENCES
 from simulators.optbench.suite import ManifestError, Suite, assembled, load, subset, write
+from streams.commands.optbench_lines import NotRun
+from streams.commands.optbench_suites import SuiteOptions, suite_of
 
 FILES = ("episodes.jsonl", "sealed.jsonl", "manifest.json")
 
@@ -219,6 +221,15 @@ def test_only_whole_suites_of_generated_items_are_held_against_the_frozen_ones(p
     assert frozen.fault(part, {("final", SEED): "sha256:0"}) is None
     of_files = {**whole.manifest, "base": {"WCNS": {"final": {"file": 1, "generated": 199}}}}
     assert frozen.fault(Suite(whole.cases, of_files), {("final", SEED): "sha256:0"}) is None
+
+
+def test_a_suite_that_is_built_otherwise_than_frozen_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    held_against = frozen.fault
+    monkeypatch.setattr(suites, "build", lambda *_: suite())
+    monkeypatch.setattr(frozen, "fault", lambda built: held_against(built, {("final", SEED): "sha256:0"}))
+    with pytest.raises(NotRun, match="frozen as sha256:0") as told:
+        suite_of(SuiteOptions(None, None, None, None))
+    assert len(str(told.value).splitlines()) == 1
 
 
 def test_what_is_frozen_is_what_methods_see_and_the_reference(part: Suite) -> None:

@@ -352,6 +352,12 @@ def test_any_document_is_read_or_refused_with_a_place(document: Any) -> None:
     assert refusal is None or str(refusal).splitlines() == [str(refusal)]
 
 
+@pytest.mark.parametrize("answer", ["\ud800", 2**64, -(2**63) - 1, nested(105), {1: 1, "1": 2}, float("inf"), {3}])
+def test_nothing_is_encoded_that_a_reader_would_refuse(answer: Any) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        encode(Bundle("e", "APPLY", answer))
+
+
 def test_mappings_of_any_kind_are_objects() -> None:
     bundle = Bundle("e", "APPLY", MappingProxyType({"a": MappingProxyType({"b": 1})}), plan=MappingProxyType({}))
     assert decode(encode(bundle)).answer == {"a": {"b": 1}}
