@@ -6,8 +6,8 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any, get_args
 from pathlib import Path
+from typing import Any, get_args
 
 import orjson
 import pytest
