@@ -62,6 +62,7 @@ _THOUSANDS: Final = re.compile(r"(?<![(\d.,])\d{1,3}(?:,\d{3})+(?![\d.])")
 
 class UnitError(ValueError):
     """What is written behind a number is no unit of what it should be."""
+_SAME_EVERYWHERE: Final = 12  # significant digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +103,17 @@ def tidied(text: str) -> str:
 
 
 def compute(formula: Formula, parameters: Mapping[str, float]) -> float | None:
-    """What the tool says; None where it has no finite result, or 0, of which no relative error can be told."""
+    """What the tool says, in as many digits as every platform's logarithms agree on.
+
+    None where it has no finite result, or 0, of which no relative error can be told.
+    """
     try:
         result = float(formula.compute(*(parameters[p.name] for p in formula.parameters)))
     except (ArithmeticError, ValueError):
         return None
-    return result if math.isfinite(result) and result != 0.0 else None
+    if not math.isfinite(result) or result == 0.0:
+        return None
+    return float(f"{result:.{_SAME_EVERYWHERE}g}")
 
 
 @dataclass(frozen=True, slots=True)
