@@ -174,6 +174,20 @@ def report(
 
 
 @optbench_app.command()
+def audit(
+    suite: SuiteDirectory = None,
+    split: Split = None,
+    seed: Seed = None,
+    base: Base = None,
+) -> None:
+    """Check a suite's own claims: judges, composition, hard negatives, and that no label shows. Exit 1 if one fails."""
+    from streams.commands.optbench_audit import audit as audit_suite
+    from streams.commands.optbench_suites import SuiteOptions
+
+    raise typer.Exit(audit_suite(SuiteOptions(suite, split, seed, base)))
+
+
+@optbench_app.command()
 def prompts(
     out: Annotated[str, typer.Option(metavar="FILE", help="Where they go, or - for standard output.")],
     suite: SuiteDirectory = None,

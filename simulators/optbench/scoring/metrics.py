@@ -110,11 +110,6 @@ def summary(outcomes: Sequence[Outcome]) -> dict[str, float | int]:
     return {name: metric(outcomes) for name, metric in HEADLINE.items()} | {"n": len(outcomes)}
 
 
-def apply_references(outcomes: Sequence[Outcome]) -> int:
-    """N_A: how many references are APPLY."""
-    return sum(outcome.reference == "APPLY" for outcome in outcomes)
-
-
 def clean_fields(outcomes: Sequence[Outcome]) -> int:
     """How many clean plan fields there were to preserve."""
     return sum(outcome.clean for outcome in outcomes)
