@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 Observation = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Field:
     """One observed field of the contract (rules, 1), defaults filled in. `names`: its own and its aliases, canonical.
 
@@ -87,6 +88,7 @@ def read(episode: Mapping[str, Any]) -> Ledger:
     )
 
 
+@lru_cache(maxsize=4096)
 def _canonical(name: str) -> str:
     """Rules, 3: case ignored, each blank or hyphen an underscore."""
     return name.casefold().replace(" ", "_").replace("-", "_")

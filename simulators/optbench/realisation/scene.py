@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from graphlib import TopologicalSorter
 from typing import Any, Final, Literal, TypeVar
 
@@ -46,6 +47,10 @@ class Scene:
         }
         lineage = {name: item.lineage.get(name, ()) for name in self._documents}
         self._order: tuple[str, ...] = tuple(TopologicalSorter(lineage).static_order())
+        self._ancestors: dict[str, frozenset[str]] = {}
+        for name in self._order:
+            parents = lineage[name]
+            self._ancestors[name] = frozenset(parents).union(*(self._ancestors[p] for p in parents))
         self._ages: dict[tuple[str, int], int] = {}
         for plane in PLANES:
             for name in self._order:
@@ -94,8 +99,7 @@ class Scene:
 
     def ancestors(self, name: str) -> frozenset[str]:
         """The fields that a field descends from."""
-        found = {p for parent in self.parents(name) for p in (parent, *self.ancestors(parent))}
-        return frozenset(found)
+        return self._ancestors[name]
 
     def descendants(self, name: str) -> tuple[str, ...]:
         """The fields that descend from a field, parents before children."""
@@ -432,5 +436,6 @@ class Scene:
         self._told[name, source] = Exposure(name, source, self._ages[name, plane], parents)
 
 
+@lru_cache(maxsize=4096)
 def _folded(name: str) -> str:
     return name.casefold().replace(" ", "_").replace("-", "_")
