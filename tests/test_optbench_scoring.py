@@ -497,7 +497,8 @@ def test_equal_contracts_are_read_once() -> None:
 def test_the_record_of_what_the_ledger_says_is_faithful() -> None:
     assert faithful(record_of(), view_of()) == []
     assert faithful(record_of(load=claim(observation("load"))), view_of()) == []
-    assert faithful({**record_of(), "blocked": ["x-primary"], "repairs": [{"support": ["x-primary"]}]}, view_of()) == []
+    assert faithful({**record_of(), "repairs": [{"support": ["x-primary"]}]}, view_of()) == []
+    assert faithful({**record_of(), "blocked": ["x-primary"]}, view_of()) == ["blocked: x-primary supports x"]
 
 
 def test_names_and_units_as_exposed_support_what_they_mean() -> None:
@@ -729,6 +730,12 @@ def test_what_cannot_be_read_never_applies(action: str | None) -> None:
 def test_another_episodes_bundle_scores_nothing() -> None:
     outcome = judge(case_of("HOLD", ["users"]), replace(bundle_of("HOLD"), episode_id="e-2"))
     assert (outcome.valid, outcome.exact, outcome.score) == (False, False, 0)
+
+
+def test_an_output_without_an_action_is_ready_for_nothing_however_good_the_rest() -> None:
+    assert judge(case_of(), bundle_of()).ops == 1
+    outcome = judge(case_of(), bundle_of(None))
+    assert (outcome.valid, outcome.ops, outcome.score) == (False, 0, 1)
 
 
 def test_readiness_averages_decision_utility_state_and_record() -> None:

@@ -161,6 +161,7 @@ def faithful(record: Any, view: Mapping[str, Any]) -> list[str]:
     failing = [f"{name}: {fault}" for name, claim in claims.items() for fault in _faults(name, claim, ledger)]
     failing += [f"{name}: not mentioned" for name, t in ledger.fields.items() if t.critical and name not in claims]
     failing += [f"blocked: {one}" for one in _unheld(record.get("blocked", ()), ledger)]
+    failing += [f"blocked: {one} supports {name}" for name, one in _supporting(claims) if _named(record, one)]
     repairs = record.get("repairs", ())
     if not isinstance(repairs, Sequence) or isinstance(repairs, str):
         return [*failing, "repairs: not a list"]
@@ -168,6 +169,19 @@ def faithful(record: Any, view: Mapping[str, Any]) -> list[str]:
         support = repair.get("support", ()) if isinstance(repair, Mapping) else repair
         failing += [f"repairs: {one}" for one in _unheld(support, ledger)]
     return failing
+
+
+def _supporting(claims: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(Field, the observation that is claimed to support it)."""
+    for name, claim in claims.items():
+        cited = claim.get("observation") if isinstance(claim, Mapping) and claim.get("state") == "supported" else None
+        if isinstance(cited, str):
+            yield name, cited
+
+
+def _named(record: Mapping[str, Any], one: str) -> bool:
+    blocked = record.get("blocked", ())
+    return isinstance(blocked, Sequence | frozenset | set) and not isinstance(blocked, str) and one in blocked
 
 
 def _unheld(ids: Any, ledger: Ledger) -> list[str]:
