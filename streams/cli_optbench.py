@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -128,10 +128,10 @@ def run(
     from streams.commands.optbench_suites import SuiteOptions
 
     asked = ModelOptions(model, base_url, api_key_env, price_in, price_out, cache, replay_only, timeout)
-    options: dict[str, Any] = {"evaluator": evaluator, "scorer": scorer, "results": results, "as_json": as_json}
-    options |= {"methods": tuple(method or ()), "backbones": tuple(backbone or ()), "proposals": proposals}
-    options |= {"model": asked, "parallel": parallel}
-    raise typer.Exit(run_methods(SuiteOptions(suite, split, seed, base), RunOptions(**options)))
+    options = RunOptions(
+        tuple(method or ()), tuple(backbone or ()), proposals, asked, evaluator, scorer, results, as_json, parallel
+    )
+    raise typer.Exit(run_methods(SuiteOptions(suite, split, seed, base), options))
 
 
 @optbench_app.command()
@@ -167,10 +167,10 @@ def report(
     from streams.commands.optbench_suites import SuiteOptions
 
     asked = ModelOptions(model, base_url, api_key_env, price_in, price_out, cache, replay_only, timeout)
-    options: dict[str, Any] = {"evaluator": evaluator, "scorer": scorer, "results": results, "as_json": False}
-    options |= {"methods": (), "backbones": tuple(backbone or ()), "proposals": proposals}
-    options |= {"model": asked, "parallel": parallel}
-    raise typer.Exit(write_report(out, SuiteOptions(suite, split, seed, base), RunOptions(**options)))
+    options = RunOptions(
+        (), tuple(backbone or ()), proposals, asked, evaluator, scorer, results, as_json=False, parallel=parallel
+    )
+    raise typer.Exit(write_report(out, SuiteOptions(suite, split, seed, base), options))
 
 
 @optbench_app.command()

@@ -29,4 +29,6 @@ def test_an_audit_says_what_was_checked_and_fails_where_a_claim_does(
         optbench_audit, "suite_of", lambda options: replace(part, cases=(relabelled, *part.cases[1:]))
     )
     assert optbench_audit.audit(nothing_said) == 1
-    assert "1 disagreements" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "does not bear out: 1" in told
+    assert f"{first.episode_id}: its label is {wrong}" in told

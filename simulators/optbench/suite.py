@@ -111,10 +111,10 @@ def replaces(directory: Path) -> str | None:
 
 
 def load(directory: Path) -> Suite:
-    """The suite of a directory. Labels are those of the files; where the generator is this software's own, both judges
+    """The suite of a directory.
 
-    must bear them out. Raises ManifestError where a file is missing, unreadable, malformed, or not what was written,
-    and OSError.
+    Labels are those of the files; where the generator is this software's own, both judges must bear them out. Raises
+    ManifestError where a file is missing, unreadable, malformed, or not what was written, and OSError.
     """
     try:
         return _loaded(directory)

@@ -6,7 +6,7 @@ computes with it; whether that may be relied on is not its question.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -198,6 +198,26 @@ def _stated(task: Mapping[str, Any]) -> dict[str, Any]:
     previous, current = told["trajectory"][-2:]
     positions = {"x": current["x"], "y": current["y"], "x_previous": previous["x"], "y_previous": previous["y"]}
     return {**stated, **positions, "min_rate": told["min_rate"]}
+
+
+def vouched(
+    contract: Contract,
+    supported: Mapping[str, Any],
+    plan: Mapping[str, Any],
+    unresolved: Collection[str | None] = (),
+) -> dict[str, Any]:
+    """Field → the value that evidence vouches for: `supported`, and the entries of `plan` all of whose inputs are such.
+
+    `unresolved`: fields of the plan that are still at fault.
+    """
+    found = dict(supported)
+    plain = [name for name, f in contract.fields.items() if f.kind == "planned" and f.expr is None]
+    for name in (*plain, *contract.order):
+        expr, entry = contract.fields[name].expr, plan.get(name)
+        inputs = () if expr is None else expr.names
+        if isinstance(entry, Mapping) and name not in unresolved and all(n in found for n in inputs):
+            found[name] = entry.get("value")
+    return found
 
 
 def answer_of(task: str, values: Mapping[str, Any], unit: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import orjson
 
@@ -25,7 +25,7 @@ from streams.commands.optbench_answering import (
     put,
     tell_invalid,
 )  # fmt: skip
-from streams.commands.optbench_bundles import bundles_of, scored
+from streams.commands.optbench_bundles import bundles_of, decided, scored
 from streams.commands.optbench_lines import NotRun, left_out, read_lines, stem
 from streams.commands.optbench_options import (
     Proposer,
@@ -80,17 +80,13 @@ def run(suite_options: SuiteOptions, options: RunOptions) -> int:
         check_backbones(options)
         suite = suite_of(suite_options)
         proposers = proposers_of(suite, options)
-        rows: list[dict[str, Any]] = []
         with others_output_on_stderr():
             asked = [(one, proposer) for proposer in proposers for one in agents_of(methods, proposer.backbone)]
             with progress_of(len(asked)) as watch:
-                for one, proposer in asked:
-                    bundles = bundles_of(suite, one, proposer, options.results, options.parallel, watch(one.row))
-                    rows.append(
-                        scored(suite, one.label, one.backbone.name, bundles, options.evaluator, options.scorer)
-                    )
-                    answer.tell_failed(one.row, one.backbone.failed)
-                    tell_invalid(one.row, bundles, frozenset((*one.backbone.failed, *proposer.unasked)))
+                rows = [
+                    scored(suite, one.label, one.backbone.name, bundles, options.evaluator, options.scorer)
+                    for one, bundles in decided(suite, asked, options.results, options.parallel, watch, answer)
+                ]
         show(rows, options.as_json, [p.backbone.name for p in proposers if p.backbone.synthetic])
     return answer.code
 
@@ -137,9 +133,9 @@ def score(file: str, options: SuiteOptions, evaluator: str, scorer: str, as_json
         method, backbone = head.get("method") or stem(file), head.get("backbone") or "external"
         proposer = Proposer(RecordedReplies(backbone, replies), "", bundles | left)
         (as_it_stands,) = agents_of(["direct"], proposer.backbone)
-        decided = bundles_of(suite, as_it_stands, proposer)
-        tell_invalid(f"{method}, {backbone}", decided, frozenset(left))
-        show([scored(suite, method, backbone, decided, evaluator, scorer)], as_json, ())
+        bundles_there = bundles_of(suite, as_it_stands, proposer)
+        tell_invalid(f"{method}, {backbone}", bundles_there, frozenset(left))
+        show([scored(suite, method, backbone, bundles_there, evaluator, scorer)], as_json, ())
     return answer.code
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,6 +11,7 @@ from simulators.optbench.backbones import Watched
 from simulators.optbench.results import Origin, Results, ResultsError
 from simulators.optbench.running import Progress, run
 from streams.commands.optbench_agents import Asked
+from streams.commands.optbench_answering import Answer, tell_invalid
 from streams.commands.optbench_lines import NotRun
 from streams.commands.optbench_options import Proposer
 
@@ -53,6 +54,25 @@ def bundles_of(
         raise NotRun(f"{error.filename or results}: {error.strerror or error}") from error
     except ResultsError as error:
         raise NotRun(str(error)) from error
+
+
+def decided(
+    suite: Suite,
+    rows: Sequence[tuple[Asked, Proposer]],
+    results: Path | None,
+    parallel: int,
+    watch: Callable[[str], Progress | None],
+    answer: Answer,
+) -> Iterator[tuple[Asked, list[Bundle]]]:
+    """Each agent with its bundles, as they are done; failed calls and invalid outputs are told.
+
+    `watch`: called with the name of a row, gives what its progress is told to.
+    """
+    for asked, proposer in rows:
+        bundles = bundles_of(suite, asked, proposer, results, parallel, watch(asked.row))
+        answer.tell_failed(asked.row, asked.backbone.failed)
+        tell_invalid(asked.row, bundles, frozenset((*asked.backbone.failed, *proposer.unasked)))
+        yield asked, bundles
 
 
 def _stop_of(suite: Suite, backbone: Watched, proposer: Proposer, decided: int) -> Callable[[Bundle], None]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
-from simulators.optbench.agents import Bundle
 from streams.commands.optbench_agents import agents_of
-from streams.commands.optbench_answering import RESUMED, answering, check_output, put, tell_invalid
-from streams.commands.optbench_bundles import bundles_of
+from streams.commands.optbench_answering import RESUMED, answering, check_output, put
+from streams.commands.optbench_bundles import decided
 from streams.commands.optbench_lines import NotRun
 from streams.commands.optbench_options import (
     ABLATIONS,
@@ -23,7 +21,6 @@ from streams.commands.optbench_suites import SuiteOptions, suite_of
 from streams.commands.optbench_view import progress_of
 
 if TYPE_CHECKING:
-    from simulators.optbench.report.measured import Row
     from simulators.optbench.scoring.answers import Scorer
     from simulators.optbench.scoring.outcome import Evaluator
 
@@ -46,16 +43,13 @@ def report(out: Path, suite_options: SuiteOptions, options: RunOptions) -> int:
         results = options.results or out / "results"
         synthetic = frozenset(proposer.backbone.name for proposer in proposers if proposer.backbone.synthetic)
 
-        def decided(watch: Any) -> Iterator[tuple[Row, list[Bundle]]]:
-            for one, proposer in rows:
-                bundles = bundles_of(suite, one, proposer, results, options.parallel, watch(one.row))
-                answer.tell_failed(one.row, one.backbone.failed)
-                tell_invalid(one.row, bundles, frozenset((*one.backbone.failed, *proposer.unasked)))
-                yield (one.label, one.backbone.name), bundles
-
         with progress_of(len(rows)) as watch:
             evaluator, scorer = cast("Evaluator", options.evaluator), cast("Scorer", options.scorer)
-            measured = measure(suite, decided(watch), synthetic, evaluator, scorer, version("wirelessops"))
+            named = (
+                ((one.label, one.backbone.name), bundles)
+                for one, bundles in decided(suite, rows, results, options.parallel, watch, answer)
+            )
+            measured = measure(suite, named, synthetic, evaluator, scorer, version("wirelessops"))
         try:
             written = write(measured, out)
         except OSError as error:

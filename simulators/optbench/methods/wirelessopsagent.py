@@ -26,7 +26,7 @@ from simulators.optbench.agents import Backbone, Bundle, RawProposal
 from simulators.optbench.methods.asking import Reply, ask
 from simulators.optbench.methods.plans import normalised_plan, readable_plan
 from simulators.optbench.prompts import propose
-from simulators.optbench.tools import answer_of, contract_of, nominal
+from simulators.optbench.tools import answer_of, contract_of, nominal, vouched
 from xapp.contract import Contract
 from xapp.engine import assure
 from xapp.episode import episode_from, read_proposal
@@ -127,14 +127,8 @@ def _answer(
     candidate: Mapping[str, Any],
 ) -> dict[str, Any]:  # fmt: skip
     """The answer from what the engine vouches for, else from the task as it is asked."""
-    vouched = {name: entry["value"] for name, entry in admitted.items() if entry["observation"] is not None}
+    supported = {name: entry["value"] for name, entry in admitted.items() if entry["observation"] is not None}
     unresolved = {v.field for v in decision.violations if not v.resolved}
-    plain = [name for name, f in contract.fields.items() if f.kind == "planned" and f.expr is None]
-    for name in (*plain, *contract.order):
-        expr = contract.fields[name].expr
-        inputs = () if expr is None else expr.names
-        if name in candidate and name not in unresolved and all(n in vouched for n in inputs):
-            vouched[name] = candidate[name]["value"]
     task = view["task"]["task"]
     unit = contract.fields["answer"].unit if task == "WCHW" else ""
-    return answer_of(task, {**nominal(view), **vouched}, unit)
+    return answer_of(task, {**nominal(view), **vouched(contract, supported, candidate, unresolved)}, unit)

@@ -26,7 +26,7 @@ def covered_outage(scene: Scene) -> Facts | None:
     else:
         name = scene.rng.choice([n for n in scene.critical() if scene.source(n, PRIMARY) == source])
         scene.leave_only(source, name)
-        scene.change(name, [PRIMARY], Change("aged", scene.old(name)), *scene.older_state(name))
+        scene.make_late(name, PRIMARY)
     if not scene.complete():
         return None
     unannounced = leaves == "no value" and scene.rng.random() < 0.5
@@ -73,7 +73,7 @@ def brownout_with_stale_cache(scene: Scene) -> Facts | None:
         return None
     source, name = picked
     scene.leave_only(source, name)
-    scene.change(name, [PRIMARY], Change("aged", scene.old(name)), *scene.older_state(name))
+    scene.make_late(name, PRIMARY)
     return scene.facts(scene.outage(source))
 
 

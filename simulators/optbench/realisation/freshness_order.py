@@ -43,7 +43,7 @@ def all_stale(scene: Scene) -> Facts | None:
     if name is None:
         return None
     for plane in PLANES:
-        scene.change(name, [plane], Change("aged", scene.old(name)), *scene.older_state(name))
+        scene.make_late(name, plane)
     return scene.facts()
 
 

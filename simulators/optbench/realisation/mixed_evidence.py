@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import permutations
 from typing import Final
 
-from simulators.optbench.model import Change, Facts
+from simulators.optbench.model import Facts
 from simulators.optbench.realisation.family import Family
 from simulators.optbench.realisation.scene import PLANES, PRIMARY, SECONDARY, Scene
 
@@ -23,15 +23,7 @@ def stale_and_renewed_at_one_source(scene: Scene) -> Facts | None:
         and scene.descendants(late) == scene.descendants(renewed)
     ]
     pairs = pairs or [(late, renewed) for late in critical for renewed in scene.descendants(late)]
-    picked = scene.pick(pairs)
-    if picked is None:
-        return None
-    late, renewed = picked
-    scene.withhold(late, SECONDARY)
-    scene.withhold(renewed, SECONDARY)
-    scene.change(late, [PRIMARY], Change("aged", scene.old(late)), *scene.older_state(late))
-    scene.change(renewed, [PRIMARY], scene.schema_fault(renewed))
-    return scene.facts()
+    return _late_and_renewed(scene, pairs)
 
 
 def outage_and_stale_at_one_source(scene: Scene) -> Facts | None:
@@ -48,7 +40,7 @@ def outage_and_stale_at_one_source(scene: Scene) -> Facts | None:
         scene.withhold(silent, SECONDARY)
         scene.withhold(late, SECONDARY)
         scene.leave_only(source, late)
-        scene.change(late, [PRIMARY], Change("aged", scene.old(late)), *scene.older_state(late))
+        scene.make_late(late, PRIMARY)
         return scene.facts(scene.outage(source))
     name = scene.pick(scene.measured(out))
     if name is None or not scene.cover(name):
@@ -57,22 +49,14 @@ def outage_and_stale_at_one_source(scene: Scene) -> Facts | None:
     scene.silence(source)
     for child in scene.descendants(name):
         scene.withhold(child, SECONDARY)
-    scene.change(name, [SECONDARY], Change("aged", scene.old(name)), *scene.older_state(name))
+    scene.make_late(name, SECONDARY)
     return scene.facts(scene.outage(source))
 
 
 def stale_here_renewed_there(scene: Scene) -> Facts | None:
     """One critical field is late, and another, of another source and lineage, comes in a form that is not known."""
     pairs = [(a, b) for a, b in _unrelated(scene) if scene.source(a, PRIMARY) != scene.source(b, PRIMARY)]
-    picked = scene.pick(pairs)
-    if picked is None:
-        return None
-    late, renewed = picked
-    scene.withhold(late, SECONDARY)
-    scene.withhold(renewed, SECONDARY)
-    scene.change(late, [PRIMARY], Change("aged", scene.old(late)), *scene.older_state(late))
-    scene.change(renewed, [PRIMARY], scene.schema_fault(renewed))
-    return scene.facts()
+    return _late_and_renewed(scene, pairs)
 
 
 def outage_here_fault_there(scene: Scene) -> Facts | None:
@@ -93,7 +77,7 @@ def outage_here_fault_there(scene: Scene) -> Facts | None:
     scene.withhold(faulty, SECONDARY)
     scene.silence(source)
     if scene.rng.random() < 0.5:
-        scene.change(faulty, [PRIMARY], Change("aged", scene.old(faulty)), *scene.older_state(faulty))
+        scene.make_late(faulty, PRIMARY)
     else:
         scene.change(faulty, [PRIMARY], scene.schema_fault(faulty))
     return scene.facts(scene.outage(source))
@@ -123,6 +107,19 @@ def conflict_beside_outage(scene: Scene) -> Facts | None:
     scene.silence(source)
     scene.change(doubtful, [SECONDARY] if change.kind == "differs" else PLANES, change)
     return scene.facts(scene.outage(source))
+
+
+def _late_and_renewed(scene: Scene, pairs: list[tuple[str, str]]) -> Facts | None:
+    """Of a pair, the first field is late and the second comes in a form that is not known; nothing covers either."""
+    picked = scene.pick(pairs)
+    if picked is None:
+        return None
+    late, renewed = picked
+    scene.withhold(late, SECONDARY)
+    scene.withhold(renewed, SECONDARY)
+    scene.make_late(late, PRIMARY)
+    scene.change(renewed, [PRIMARY], scene.schema_fault(renewed))
+    return scene.facts()
 
 
 def _unrelated(scene: Scene) -> list[tuple[str, str]]:

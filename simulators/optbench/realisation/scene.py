@@ -193,6 +193,10 @@ class Scene:
         change = self.material_difference(name)
         return (change,) if change and self.rng.random() < 0.8 else ()
 
+    def make_late(self, name: str, plane: int) -> None:
+        """The source of a plane tells a field's state of long ago: beyond its limit, and for the most part another."""
+        self.change(name, [plane], Change("aged", self.old(name)), *self.older_state(name))
+
     def _difference(self, name: str) -> float | str | None:
         value = self.value(name)
         if isinstance(value, str):

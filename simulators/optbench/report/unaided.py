@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from simulators.optbench.agents import Bundle
 from simulators.optbench.model import Case
-from simulators.optbench.tools import answer_of, contract_of
+from simulators.optbench.tools import answer_of, contract_of, vouched
 
 
 def without_nominal(case: Case, bundle: Bundle) -> Bundle:
@@ -19,15 +19,11 @@ def without_nominal(case: Case, bundle: Bundle) -> Bundle:
     if bundle.record is None:
         return bundle
     contract = contract_of(case.view["episode"])
-    vouched = {
+    supported = {
         name: claim.get("value") for name, claim in bundle.record["fields"].items() if claim["state"] == "supported"
     }
-    for name in contract.order:
-        expr, entry = contract.fields[name].expr, bundle.plan.get(name)
-        if expr is not None and isinstance(entry, Mapping) and all(read in vouched for read in expr.names):
-            vouched[name] = entry.get("value")
     proposed = None if bundle.proposed is None else bundle.proposed.answer
     said = proposed if isinstance(proposed, Mapping) else {}
     task = case.sealed.item.task
     unit = contract.fields["answer"].unit if task == "WCHW" else ""
-    return replace(bundle, answer={**said, **answer_of(task, vouched, unit)})
+    return replace(bundle, answer={**said, **answer_of(task, vouched(contract, supported, bundle.plan), unit)})
