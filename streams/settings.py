@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -23,6 +23,8 @@ FETCH_WAIT_MS = 5
 CARRIED_MESSAGE_BYTES = 16_000_000
 """Largest message we try to write: a value of 10 MB in base64, and its envelope."""
 
+LogLevel = Literal["debug", "info", "warning", "error"]
+
 
 class GuardSettings(BaseModel):
     """Everything the guard service is configured by.
@@ -34,10 +36,14 @@ class GuardSettings(BaseModel):
 
     `security`: of every connection to Kafka; `alone`: this guard owns all partitions, without a group or transactions
     (the embedded broker has neither); `session_timeout_ms`: a worker not heard of for so long loses its partitions;
-    `hold_ms`: how long a proposal without a deadline may wait for its final decision; `queue_limit`: proposals of one
-    partition that may wait; `retry_budget_per_s`: requests that one source may get; `signing_key`: PEM of the Ed25519
+    `hold_ms`: how long a proposal without a deadline may wait for its final decision; `escalation_ms`: how long one that
+    is an ESCALATE may wait for a person; `queue_limit`: proposals of one partition that may wait; `retry_budget_per_s`: requests that one source may get; `signing_key`: PEM of the Ed25519
     key that signs decisions; `unsigned`: sign none; `trusted_keys`: public keys of all guards of the prefix, past ones
     too: decisions that none of them signed are not taken up (none: all that stand in the log are).
+
+    `operator_tokens`: file of the operators that may act by the web (None: nobody may); `alarm_url`: where alarms are
+    posted, such as `http://service-ricplt-alarmmanager-http:8080/ric/v1/alarms` (None: nowhere); `log_level`: the least
+    level that is logged.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -60,11 +66,15 @@ class GuardSettings(BaseModel):
     alone: bool = False
     session_timeout_ms: Annotated[int, Field(ge=1_000, le=300_000)] = 10_000
     hold_ms: Annotated[int, Field(ge=0, le=600_000)] = 2_000
+    escalation_ms: Annotated[int, Field(ge=0, le=86_400_000)] = 600_000
     queue_limit: Annotated[int, Field(ge=1, le=1_000_000)] = 2_000
     retry_budget_per_s: Annotated[float, Field(gt=0, le=10_000, allow_inf_nan=False)] = 5.0
     signing_key: Path | None = None
     trusted_keys: tuple[Path, ...] = ()
     unsigned: bool = False
+    operator_tokens: Path | None = None
+    alarm_url: Annotated[str, Field(pattern=r"^https?://[^\s/?#]+(/\S*)?$")] | None = None
+    log_level: LogLevel = "info"
 
     @field_validator("prefix")
     @classmethod
