@@ -36,10 +36,11 @@ class GuardSettings(BaseModel):
 
     `security`: of every connection to Kafka; `alone`: this guard owns all partitions, without a group or transactions
     (the embedded broker has neither); `session_timeout_ms`: a worker not heard of for so long loses its partitions;
-    `hold_ms`: how long a proposal without a deadline may wait for its final decision; `escalation_ms`: how long one that
-    is an ESCALATE may wait for a person; `queue_limit`: proposals of one partition that may wait; `retry_budget_per_s`: requests that one source may get; `signing_key`: PEM of the Ed25519
-    key that signs decisions; `unsigned`: sign none; `trusted_keys`: public keys of all guards of the prefix, past ones
-    too: decisions that none of them signed are not taken up (none: all that stand in the log are).
+    `hold_ms`: how long a proposal without a deadline may wait for its final decision; `escalation_ms`: how long one
+    that is an ESCALATE may wait for a person; `queue_limit`: proposals of one partition that may wait;
+    `retry_budget_per_s`: requests that one source may get; `signing_key`: PEM of the Ed25519 key that signs decisions;
+    `unsigned`: sign none; `trusted_keys`: public keys of all guards of the prefix, past ones too: decisions that none
+    of them signed are not taken up (none: all that stand in the log are).
 
     `operator_tokens`: file of the operators that may act by the web (None: nobody may); `alarm_url`: where alarms are
     posted, such as `http://service-ricplt-alarmmanager-http:8080/ric/v1/alarms` (None: nowhere); `log_level`: the least
