@@ -26,9 +26,9 @@ from xapp.authorization import decision_json
 from xapp.engine import assure
 from xapp.episode import parse_episode
 from xapp.faithfulness import verify
-from xapp.governor import POLICY, Findings, govern
+from xapp.governor import POLICY, SWITCHED, Findings, considered, govern
 from xapp.integrity.fault import CLASSES, FINAL, GROUPS, RETRYABLE, Filing
-from xapp.model import ACTIONS, Violation
+from xapp.model import ACTIONS, Switch, Violation
 
 EXAMPLES = Path(__file__).parents[2] / "shared" / "spec" / "examples"
 FIELDS = {"cqi": ("rt", "e2"), "users": ("e2", "core"), "capacity": ("oam",), "min_rate": ("a1",), "note": ("e2",)}
@@ -212,6 +212,7 @@ def test_an_exception_inside_a_check_of_the_plan_is_a_refusal_too(
     assert any(v["blocking"] for v in decision["violations"])
 
 
+SWITCHES = (Switch("hold", "alice", "storm", 1_800_000_000_000, "s-1"), Switch("shadow", "bob", "trial", 10**11, "s-2"))
 FINAL_ANSWERS = ("expired", "denied")
 _LEASE = Violation("lease_conflict", None, None, (), False, True, "")
 
@@ -236,9 +237,7 @@ def test_the_policy_is_total_and_ordered_over_every_combination() -> None:
         filings = {f"f{i}": Filing(f[0], f[1], f"s{i}", 0, ()) for i, f in enumerate((one, two)) if f is not None}
         blocking = () if other is None else (Violation(other, None, None, (), False, True, ""),)
         names = [f[0] for f in (one, two) if f is not None]
-        findings = Findings(
-            intended, True, filings, blocking, None, frozenset([*names, *([] if other is None else [other])])
-        )
+        findings = Findings(intended, True, filings, blocking, None)
         action = govern(findings).action
         assert action in ACTIONS
         for asks in ("HOLD", "ESCALATE"):  # section 7 asks: after what is unanswerable, before what has no answer
@@ -262,7 +261,24 @@ def test_the_policy_is_total_and_ordered_over_every_combination() -> None:
         else:
             expected = "ABSTAIN"
         assert action == expected, (one, two, other, intended)
-    assert [rule.action for rule in POLICY] == ["ABSTAIN", "APPLY", "ESCALATE", "RETRY", "HOLD", "ABSTAIN"]
+        for switch in SWITCHES:  # an operator's switch turns APPLY into HOLD, and nothing else
+            turned = govern(replace(findings, switch=switch))
+            assert turned.action == ("HOLD" if expected == "APPLY" else expected)
+            assert (turned is SWITCHED) == (expected == "APPLY")
+            _rows_are_told(replace(findings, switch=switch))
+        _rows_are_told(findings)
+    assert [rule.action for rule in POLICY] == ["ABSTAIN", "HOLD", "APPLY", "ESCALATE", "RETRY", "HOLD", "ABSTAIN"]
+
+
+def _rows_are_told(findings: Findings) -> None:
+    """Every row says why; the first that applies is the one that is taken; what does not apply names what blocks."""
+    rows = considered(findings)
+    assert next(POLICY[i] for i, row in enumerate(rows) if row.applies) is govern(findings)
+    assert [(row.action, row.name) for row in rows] == [(rule.action, rule.name) for rule in POLICY]
+    assert all(row.because for row in rows)
+    ready = rows[2]
+    for code in [*(filing.code for filing in findings.filings.values()), *(v.code for v in findings.blocking)]:
+        assert code in ready.because
 
 
 def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

@@ -16,7 +16,7 @@ from xapp.episode import episode_json
 from xapp.evidence.ledger import Ledger
 from xapp.evidence.view import view_of
 from xapp.explanation import explain
-from xapp.governor import POLICY, Findings, Rule
+from xapp.governor import UNANSWERABLE, Findings, Rule
 from xapp.integrity.monitor import MemberState
 from xapp.model import AppliedControl, Decision, Episode, Malformed, Proposal, Repair, Retry, Violation
 from xapp.repair import Rebuilt, closure
@@ -76,7 +76,8 @@ def authorise(account: Account, rule: Rule, findings: Findings, retry: Retry | N
     candidate = _candidate(contract, account.rebuilt)
     applied = rule.action == "APPLY"
     until = _valid_until(account) if applied else None
-    lease = _lease(account, candidate) if applied else None
+    planned = {name: entry for name, entry in candidate.items() if contract.fields[name].kind == "planned"}
+    lease = _lease(account, planned) if applied else None
     return _decision(
         account.episode,
         action=rule.action,
@@ -89,13 +90,13 @@ def authorise(account: Account, rule: Rule, findings: Findings, retry: Retry | N
         used={name: ids for name, ids in account.used.items() if ids},
         blocked=tuple(sorted({i for state in account.states.values() for i in state.blocked_ids})),
         retry=retry,
-        explanation=explain(rule, findings, account.violations, account.repairs, until, retry),
+        explanation=explain(rule, findings, account.violations, account.repairs, until, retry, planned),
         record=_record(account, candidate),
         lease=lease,
     )
 
 
-def _lease(account: Account, candidate: Mapping[str, Any]) -> AppliedControl:
+def _lease(account: Account, planned: Mapping[str, Any]) -> AppliedControl:
     """The control that an APPLY grants, but for its decision's id: other contracts may share its key."""
     contract, proposal, now = account.contract, account.proposal, account.episode.decided_at_ms
     control = contract.control
@@ -103,7 +104,7 @@ def _lease(account: Account, candidate: Mapping[str, Any]) -> AppliedControl:
         control_key=proposal.control_key,
         decision_id="",
         proposal_id=proposal.proposal_id,
-        values={name: entry for name, entry in candidate.items() if contract.fields[name].kind == "planned"},
+        values=planned,
         granted_at_ms=now,
         proposer=proposal.proposer,
         contract_id=contract.contract_id,
@@ -120,12 +121,12 @@ def refuse_malformed(episode: Episode, flaw: Malformed) -> Decision:
     """ABSTAIN for a proposal that cannot be read, naming the place."""
     raw = episode.proposal_raw
     key, bindings = raw.get("control_key"), raw.get("bindings")
-    violation = Violation("malformed", None, None, (), False, True, f"{flaw.path}: {flaw.reason}")
-    record = {
+    findings = findings_malformed(flaw)
+    record: dict[str, Any] = {
         "contract_digest": None if episode.contract is None else episode.contract.digest,
         **dict.fromkeys(RECORD_KEYS[2:]),
         "repairs": [],
-        "unresolved_risks": [violation],
+        "unresolved_risks": findings.blocking,
         "unsafe_overwrites": 0,
     }
     return _decision(
@@ -133,10 +134,16 @@ def refuse_malformed(episode: Episode, flaw: Malformed) -> Decision:
         action="ABSTAIN",
         control_key=key if isinstance(key, str) else None,
         bindings=bindings if isinstance(bindings, dict) else {},
-        violations=(violation,),
-        explanation=explain(POLICY[0], Findings(intended=False, record_complete=True), (violation,), (), None, None),
+        violations=findings.blocking,
+        explanation=explain(UNANSWERABLE, findings, findings.blocking, (), None, None, {}),
         record=record,
     )
+
+
+def findings_malformed(flaw: Malformed) -> Findings:
+    """What the governor decides on where a proposal cannot be read: nothing else of it is looked at."""
+    violation = Violation("malformed", None, None, (), False, True, f"{flaw.path}: {flaw.reason}")
+    return Findings(intended=False, record_complete=True, blocking=(violation,))
 
 
 def _decision(

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from xapp.authorization import Account, authorise, refuse_malformed
+from xapp.authorization import Account, authorise, findings_malformed, refuse_malformed
 from xapp.contract import Constraint, Contract, Member, Resolution
 from xapp.coordination import coordinate, moved_at_ms, preconditions
 from xapp.episode import no_contract
 from xapp.evidence.ledger import build_ledger
 from xapp.expression import NoValue
-from xapp.governor import Findings, govern, independent_risks, retry_terms
+from xapp.governor import SWITCHED, Considered, Findings, govern, independent_risks, retry_terms, switched
+from xapp.governor import considered as rows_considered
 from xapp.integrity.fault import Filing
 from xapp.integrity.monitor import MemberState, Monitor
 from xapp.integrity.operator import denial
-from xapp.model import Decision, Episode, Malformed, Repair, Violation
+from xapp.model import Decision, Episode, Malformed, Proposal, Repair, Violation
 from xapp.repair import Rebuilt, compute, rebuild
 from xapp.sustain import Sustained, judge_window
 
@@ -29,6 +31,23 @@ def assure(episode: Episode) -> Decision:
     proposal = episode.proposal
     if isinstance(proposal, Malformed):
         return refuse_malformed(episode, proposal)
+    account, findings = _analysed(episode, proposal)
+    rule = govern(findings)
+    if rule is SWITCHED and episode.switch is not None:
+        account = replace(account, violations=(switched(episode.switch), *account.violations))
+    retry = retry_terms(findings.filings, episode.sources) if rule.action == "RETRY" else None
+    return authorise(account, rule, findings, retry)
+
+
+def considered(episode: Episode) -> tuple[Considered, ...]:
+    """Every row of the policy in order, held against an episode: the first that applies is the one `assure` takes."""
+    if isinstance(episode.proposal, Malformed):
+        return rows_considered(findings_malformed(episode.proposal))
+    return rows_considered(_analysed(episode, episode.proposal)[1])
+
+
+def _analysed(episode: Episode, proposal: Proposal) -> tuple[Account, Findings]:
+    """All that a decision is answerable for, and what of it the governor decides on."""
     contract, now = episode.contract, episode.decided_at_ms
     assert contract is not None, "a proposal is read against its contract"
     resolution = contract.resolve(proposal.bindings)
@@ -79,12 +98,10 @@ def assure(episode: Episode) -> Decision:
         filings=filings,
         blocking=tuple(v for v in blocking if v not in observed_blocks),
         mixed=independent_risks(filings, ledger) if len(filings) > 1 else None,
-        codes=frozenset(v.code for v in blocking),
         asked=coordination.asked,
+        switch=episode.switch,
     )
-    rule = govern(findings)
-    retry = retry_terms(filings, episode.sources) if rule.action == "RETRY" else None
-    return authorise(account, rule, findings, retry)
+    return account, findings
 
 
 def refuse(episode_id: str, now_ms: int, proposal_raw: Mapping[str, Any]) -> Decision:

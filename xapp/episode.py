@@ -16,7 +16,18 @@ import orjson
 from xapp.contract import Contract, ContractError
 from xapp.contract_loading import load_contract
 from xapp.leases import ControlError, control_order, read_control
-from xapp.model import ORIGINS, QUALITIES, AppliedControl, Episode, Malformed, Observation, Proposal, SourceState
+from xapp.model import (
+    ORIGINS,
+    QUALITIES,
+    SWITCH_MODES,
+    AppliedControl,
+    Episode,
+    Malformed,
+    Observation,
+    Proposal,
+    SourceState,
+    Switch,
+)
 from xapp.plan import PlanError, read_proposal_document
 from xapp.times import time_fault
 
@@ -25,7 +36,7 @@ MAX_BYTES: Final = 10_000_000  # section 8: a document or line of more than 10 M
 MAX_DEPTH: Final = 100  # section 8: nested deeper than 100 is invalid
 
 _REQUIRED: Final = ("format", "episode_id", "decided_at_ms", "observations", "proposal")
-_OPTIONAL: Final = ("contract", "contract_ref", "sources", "controls")
+_OPTIONAL: Final = ("contract", "contract_ref", "sources", "controls", "switch")
 _INT64: Final = 2**63
 PROPOSAL_KEY: Final = "$digest"  # how a record names a proposal that it cannot carry for its size,
 RECORD_BYTES_KEY: Final = "$record_bytes"  # and the size that the record would have
@@ -168,6 +179,7 @@ def episode_from(
         proposal_raw=raw,
         sources=_sources(document.get("sources", {})),
         controls=_controls(document.get("controls", [])),
+        switch=_switch(document["switch"], "$.switch") if "switch" in document else None,
     )
 
 
@@ -327,6 +339,26 @@ def _controls(items: Any) -> tuple[AppliedControl, ...]:
     return found
 
 
+def _switch(item: Any, path: str) -> Switch:
+    if not isinstance(item, dict):
+        _fail(path, "must be an object")
+    for key in Switch.__dataclass_fields__:
+        if key not in item:
+            _fail(f"{path}.{key}", "is required")
+    for key in item:
+        if key not in Switch.__dataclass_fields__:
+            _fail(f"{path}.{key}", "unknown key")
+    if item["mode"] not in SWITCH_MODES:
+        _fail(f"{path}.mode", "must be one of " + ", ".join(SWITCH_MODES))
+    for key in ("operator", "reason", "switch_id"):
+        if not isinstance(item[key], str) or not item[key]:
+            _fail(f"{path}.{key}", "must be a non-empty string")
+    fault = time_fault(_integer(item["at_ms"], f"{path}.at_ms"))
+    if fault is not None:
+        _fail(f"{path}.at_ms", fault)
+    return Switch(**item)
+
+
 def _integer(value: Any, path: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         _fail(path, "must be an integer")
@@ -340,7 +372,8 @@ def _fail(path: str, reason: str) -> NoReturn:
 
 
 def episode_json(episode: Episode) -> bytes:
-    """The canonical bytes of an episode: observations by arrival, then id; controls as granted; every default written.
+    """The canonical bytes of an episode: observations by arrival, then id; controls as granted; every default written,
+    but for `switch`, which is absent where there is none.
 
     Permuting observations, controls, sources or the keys of the proposal leaves them as they are. They read back to an
     equal episode, and their digest is the identity of a decision.
@@ -355,6 +388,7 @@ def episode_json(episode: Episode) -> bytes:
             "observations": sorted(episode.observations, key=_arrival),
             "controls": orjson.Fragment(_controls_json(episode.controls)) if episode.controls else (),
             "proposal": orjson.Fragment(orjson.dumps(episode.proposal_raw, option=orjson.OPT_SORT_KEYS)),
+            **({} if episode.switch is None else {"switch": episode.switch}),
         }
     )
 

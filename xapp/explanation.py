@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
-from xapp.governor import Findings, Rule
-from xapp.model import Repair, Retry, Violation
+from xapp.governor import SWITCHED, Findings, Rule, switched
+from xapp.model import Repair, Retry, Switch, Violation
 
 _NEXT: Final = {
     "ESCALATE": "An operator must settle it.",
     "HOLD": "Newer evidence may release it.",
     "ABSTAIN": "Nothing was executed; the proposal needs another plan or other terms.",
 }
+_SHOWN_MEMBERS: Final = 3
 
 
 def explain(
@@ -22,13 +23,16 @@ def explain(
     repairs: Sequence[Repair],
     valid_until_ms: int | None,
     retry: Retry | None,
+    planned: Mapping[str, Any],
 ) -> str:
-    """The explanation of a decision."""
+    """The explanation of a decision. `planned`: the rebuilt values of planned fields, `{"value", "unit"}` each."""
+    if rule is SWITCHED and findings.switch is not None:
+        return _held_back(findings.switch, planned)
     if rule.action == "APPLY":
         done = ", ".join(dict.fromkeys(f"{r.operator} {r.field}" for r in repairs))
         repaired = f" after repair ({done})" if done else ""
         return f"Every field the action rests on is supported{repaired}. Authority ends at {valid_until_ms}."
-    told = [_told(v) for v in violations if v.blocking][:2]
+    told = [v.told for v in violations if v.blocking][:2]
     if not told:
         told = ["the proposer itself does not ask for APPLY"] if not findings.intended else ["the record is incomplete"]
     if findings.mixed is not None and rule.action == "ESCALATE":
@@ -41,6 +45,23 @@ def explain(
     return f"{'; '.join(told)}. {follow}".strip()
 
 
-def _told(violation: Violation) -> str:
-    place = violation.field or violation.constraint
-    return f"{violation.code}{f' of {place}' if place else ''}: {violation.detail}"
+def _held_back(switch: Switch, planned: Mapping[str, Any]) -> str:
+    would = "APPLY would have been released: " + ", ".join(f"{name} = {_quantity(e)}" for name, e in planned.items())
+    if switch.mode == "shadow":
+        return f"Shadow mode: {would} ({switched(switch).detail})."
+    return f"Kill switch: {would} ({switched(switch).detail}). It is decided again when the switch is released."
+
+
+def _quantity(entry: Mapping[str, Any]) -> str:
+    """A value and its unit; of one over many subjects the first members."""
+    value, unit = entry["value"], f" {entry['unit']}" if entry["unit"] else ""
+    if not isinstance(value, Mapping):
+        return f"{_shown(value)}{unit}"
+    members = [f"{member}: {_shown(one)}" for member, one in list(value.items())[:_SHOWN_MEMBERS]]
+    if len(value) > _SHOWN_MEMBERS:
+        members.append(f"and {len(value) - _SHOWN_MEMBERS} more")
+    return f"{', '.join(members)}{unit}"
+
+
+def _shown(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

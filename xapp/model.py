@@ -19,6 +19,8 @@ Action = Literal["APPLY", "HOLD", "RETRY", "ESCALATE", "ABSTAIN"]
 QUALITIES: Final[tuple[str, ...]] = ("good", "suspect", "no_value", "incomplete")
 ORIGINS: Final[tuple[str, ...]] = ("live", "memory", "operator")
 ACTIONS: Final[tuple[str, ...]] = ("APPLY", "HOLD", "RETRY", "ESCALATE", "ABSTAIN")
+SWITCH_MODES: Final[tuple[str, ...]] = ("hold", "shadow")
+"""What a switch may say that is in force, the stricter first."""
 OUTCOMES: Final[tuple[str, ...]] = ("granted", "unacknowledged", "refused", "applied", "no_effect", "effect")
 """What became of a control, each overriding those before it, in whatever order they are heard."""
 
@@ -170,12 +172,23 @@ class AppliedControl:
 
 
 @dataclass(frozen=True, slots=True)
+class Switch:
+    """An operator's switch in force: it turns what would be APPLY into HOLD. `reason`: in the operator's words."""
+
+    mode: Literal["hold", "shadow"]
+    operator: str
+    reason: str
+    at_ms: int
+    switch_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Episode:
     """Everything one decision depends on (section 1).
 
     `proposal_raw` is the proposal document as it arrived, whether or not it could be read.
     `sources` holds only sources that are not plainly up. `contract` is None only where the proposal names none that is
-    known here; it is `Malformed` then.
+    known here; it is `Malformed` then. `switch` is None where nothing is switched.
     """
 
     episode_id: str
@@ -186,6 +199,7 @@ class Episode:
     proposal_raw: Mapping[str, Any]
     sources: Mapping[str, SourceState] = field(default_factory=dict)
     controls: tuple[AppliedControl, ...] = ()
+    switch: Switch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +213,12 @@ class Violation:
     resolved: bool
     blocking: bool
     detail: str
+
+    @property
+    def told(self) -> str:
+        """Code, place and detail, for a sentence."""
+        place = self.field or self.constraint
+        return f"{self.code}{f' of {place}' if place else ''}: {self.detail}"
 
 
 @dataclass(frozen=True, slots=True)
