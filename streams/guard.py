@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any, Final
 
 import structlog
@@ -26,6 +26,7 @@ from streams.guard_release import Release
 from streams.guard_restore import find_start, read_past
 from streams.lifecycle import stop_all
 from streams.messages import AsOfQuery, ViewMessage, ViewQuery
+from streams.observing import Observer, Observers
 from streams.publishing import Fenced, PlainPublisher, Publisher, PublishError
 from streams.settings import GuardSettings
 from streams.topics import partition_of
@@ -57,8 +58,8 @@ class Guard:
     """The control path. `start()`, then `run()` until `stop()`; `ready` says whether proposals are being decided.
 
     `clock` gives t, Unix ms; without a `signer` everything it writes says that it is unsigned; `trusted`: keys of
-    guards whose decisions are taken up, None for whatever the log holds. `run()` raises whatever made it fail; nothing
-    is released after that.
+    guards whose decisions are taken up, None for whatever the log holds; `observers` are told what was published.
+    `run()` raises whatever made it fail; nothing is released after that.
     """
 
     def __init__(
@@ -68,9 +69,11 @@ class Guard:
         clock: Callable[[], int] = unix_ms,
         signer: Signer | None = None,
         trusted: KnownKeys | None = None,
+        observers: Iterable[Observer] = (),
     ) -> None:
         self.settings = settings
         self.counters = Counters()
+        self._observers = Observers(observers, self.counters.observer_failed)
         self._topics = settings.topics
         self._contracts = contracts
         self._clock = clock
@@ -304,7 +307,7 @@ class Guard:
         release = Release(partition, settings, self._clock, self._signer)
         return Desk(
             books, settings, self._contracts, self._clock, publisher, release, self.counters, self._reader.mark,
-            start.gone,
+            self._observers, start.gone,
         )  # fmt: skip
 
     async def _commits(self) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 class Counters:
     """Totals. `repeated_reports` and `repeated_proposals`: same id, same content, dropped; `unknown_keys`: ignored;
     `redecided`: decided again because an APPLY came too late; `interim`: decisions that were not final; `fenced`,
-    `reopened`: partitions lost to another worker, and taken up again after a failure.
+    `reopened`: partitions lost to another worker, and taken up again after a failure. `dead_letters` by the topic of
+    the message that could not be used; `observer_failures` by the class of the observer.
     """
 
     telemetry_messages: int = 0
@@ -22,7 +23,6 @@ class Counters:
     repeated_proposals: int = 0
     queries: int = 0
     requests: int = 0
-    dead_letters: int = 0
     redecided: int = 0
     interim: int = 0
     fenced: int = 0
@@ -30,8 +30,15 @@ class Counters:
     decisions: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[str] = field(default_factory=Counter)
     answers: Counter[str] = field(default_factory=Counter)
+    dead_letters: Counter[str] = field(default_factory=Counter)
+    observer_failures: Counter[str] = field(default_factory=Counter)
+
+    def observer_failed(self, observer: str) -> None:
+        """An observer raised."""
+        self.observer_failures[observer] += 1
 
     def document(self) -> dict[str, Any]:
-        """As a JSON document."""
+        """As a JSON document; dead letters are one number."""
         counts = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {name: dict(count) if isinstance(count, Counter) else count for name, count in counts.items()}
+        named = {name: dict(count) if isinstance(count, Counter) else count for name, count in counts.items()}
+        return named | {"dead_letters": self.dead_letters.total()}

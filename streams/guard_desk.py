@@ -7,6 +7,7 @@ again.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import count
@@ -25,6 +26,7 @@ from streams.guard_intake import Intake
 from streams.guard_reading import Lost
 from streams.guard_release import Release
 from streams.guard_watch import EVERY_MS, Watch
+from streams.observing import Observers, Published
 from streams.open_proposals import OpenProposal
 from streams.publishing import Late, Outgoing, Publisher, PublishError, TooLarge
 from streams.settings import GuardSettings
@@ -58,6 +60,10 @@ class _Made:
     final: bool
     asked: bool
     messages: list[Outgoing]
+    t_ms: int = 0
+    sequence: int = 0
+    unrecorded: bool = False
+    decide_s: float = 0.0
 
     @property
     def published(self) -> bool:
@@ -69,8 +75,8 @@ class Desk:
     """Decides and publishes for one partition.
 
     `clock` gives t, Unix ms; `mark` the offset up to which telemetry was there when the broker last answered: a
-    proposal is decided once telemetry is read as far as it was when the proposal was read. `gone`: proposals that the
-    broker dropped before any owner decided them.
+    proposal is decided once telemetry is read as far as it was when the proposal was read. `observers` are told what
+    was published. `gone`: proposals that the broker dropped before any owner decided them.
     """
 
     def __init__(
@@ -83,6 +89,7 @@ class Desk:
         release: Release,
         counters: Counters,
         mark: Callable[[TopicPartition], int],
+        observers: Observers,
         gone: Lost | None = None,
     ) -> None:
         self.books = books
@@ -97,6 +104,7 @@ class Desk:
         self._release = release
         self._counters = counters
         self._mark = mark
+        self._observers = observers
         self._telemetry = books.place(settings.topics.telemetry)
         self._stopping = False
         self._last_ms = 0
@@ -220,12 +228,15 @@ class Desk:
             made: list[_Made] = []
             records: list[Outgoing] = []
             for proposal in taken:
+                began_s = time.perf_counter()
                 one, record = self._make(
                     proposal, too_large=proposal.message.offset in unrecorded, may_apply=tries <= _TRIES
                 )
+                one.decide_s = time.perf_counter() - began_s
                 made.append(one)
                 records += record
             extra = [*self._outbox, *self._checkpoints()]
+            began_s = time.perf_counter()
             try:
                 await self._publisher.publish(records, [*(m for one in made for m in one.messages), *extra])
             except Late:
@@ -238,8 +249,10 @@ class Desk:
             except TooLarge as error:
                 unrecorded |= self._shorten(error, made, records, unrecorded)
             else:
+                publish_s = time.perf_counter() - began_s
                 self._outbox.clear()
                 self._settle(made)
+                self._tell(made, publish_s)
                 return
             self.books.chain, self.books.sequence = chain_before, sequence_before
             for state, (book, asks) in before.items():
@@ -304,14 +317,20 @@ class Desk:
         self.books.chain = chain
         self.books.sequence += 1
         state.note(decision.lease, asked)
-        one.messages = messages
+        one.messages, one.t_ms, one.sequence, one.unrecorded = messages, t_ms, stamp.sequence, too_large
         return one, [record]
 
     def _unrecordable(self, proposal: OpenProposal, decision: Decision, t_ms: int) -> tuple[Decision, list[Outgoing]]:
         """The refusal of a proposal whose record no message carries, and the dead letter that keeps its bytes."""
         size = len(decision.record)
         reason = f"its record of {size} bytes is larger than a message may be: nothing was released"
-        log.warning("not recordable", proposal_id=proposal.document.proposal_id, bytes=size)
+        log.warning(
+            "not recordable",
+            decision_id=decision.decision_id,
+            proposal_id=proposal.document.proposal_id,
+            region=proposal.region,
+            bytes=size,
+        )
         letter = self._release.letter_of(proposal.message, reason)
         return unrecordable(proposal.region, proposal.document, t_ms, size), [letter]
 
@@ -342,12 +361,39 @@ class Desk:
                 self._counters.decisions[decision.action] += 1
                 self._counters.interim += not one.final
                 self._counters.requests += one.asked
+                if one.unrecorded:
+                    self._counters.dead_letters[proposal.message.topic] += 1
             if one.final:
                 self.books.close(proposal)
             else:
                 self._wait(proposal, decision)
         if self._wants_checkpoint(self._clock()):
             self._checkpoint = (self.books.chain.index, self._clock())
+
+    def _tell(self, made: Sequence[_Made], publish_s: float) -> None:
+        """The observers hear of what was published."""
+        now_ms = self._clock()
+        for one in made:
+            if one.published and self._observers:
+                proposal = one.proposal
+                self._observers.tell(
+                    Published(
+                        decision=one.decision,
+                        proposal=proposal.document.document,
+                        region=proposal.region,
+                        partition=self.books.partition,
+                        sequence=one.sequence,
+                        attempt=proposal.attempt,
+                        final=one.final,
+                        appended_at_ms=proposal.message.timestamp,
+                        decided_at_ms=one.t_ms,
+                        published_at_ms=now_ms,
+                        until_ms=None if one.final else proposal.until_ms,
+                        decide_s=one.decide_s,
+                        publish_s=publish_s,
+                        headers=proposal.message.headers,
+                    )
+                )
 
     def _wait(self, proposal: OpenProposal, decision: Decision) -> None:
         state, now_ms = self.books.state(proposal.region), self._clock()

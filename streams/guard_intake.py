@@ -129,13 +129,13 @@ class Intake:
         """A message that cannot be used becomes a dead letter."""
         log.warning("dead letter", topic=message.topic, partition=message.partition, offset=message.offset, why=reason)
         self._outbox.append(self._release.letter_of(message, reason))
-        self._counters.dead_letters += 1
+        self._counters.dead_letters[message.topic] += 1
 
     def _tell_lost(self, lost: Lost) -> None:
         log.error("messages lost", **lost._asdict())
         letters = self._release.lost_range(lost.topic, lost.first, lost.last, lost.reason)
         self._outbox += letters
-        self._counters.dead_letters += len(letters)
+        self._counters.dead_letters[lost.topic] += len(letters)
         self._books.reach(TopicPartition(lost.topic, lost.partition), lost.last + 1)
 
     def _take(self, message: Any) -> None:

@@ -62,7 +62,7 @@ class Published:
 
 
 class Observer(Protocol):
-    """Told of every published decision. It must not block; what it raises is logged once, counted, and goes no further."""
+    """Told of every published decision. It must not block; what it raises is logged once, counted, and ends there."""
 
     def published(self, published: Published) -> None:
         """A decision stands."""
