@@ -26,13 +26,18 @@ READS: Final[Mapping[Role, tuple[str, ...]]] = {
     "auditor": EVERYTHING,
 }
 WRITES: Final[Mapping[Role, tuple[str, ...]]] = {
-    "guard": ("control", "controls", "records", "checkpoints", "requests", "outcomes", "dead_letters", "views"),
+    "guard": (
+        "control", "controls", "records", "checkpoints", "requests", "outcomes", "dead_letters", "views", "status",
+        "answers",
+    ),  # fmt: skip
     "xapp": ("proposals", "queries"),
     "ran": ("telemetry", "outcomes"),
     "operator": ("answers",),
     "auditor": (),
 }
-"""Topics by their field in `Topics`. The guard may write outcomes too: the effects that it watches for."""
+"""Topics by their field in `Topics`. The guard may write outcomes too, the effects that it watches for, and answers,
+for an operator whose token it checked (docs/operator-page.md).
+"""
 
 _APPLY_S: Final = 30.0
 _OPTIONS: Final = {"topic": "--topic", "group": "--group", "transactional_id": "--transactional-id"}

@@ -39,6 +39,7 @@ class Topics:
     dead_letters: str
     queries: str
     views: str
+    status: str
 
     def names(self) -> tuple[str, ...]:
         """Every name, in the order of the fields."""

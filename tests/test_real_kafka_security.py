@@ -46,7 +46,10 @@ MAY_WRITE = {
     "ran": {"telemetry", "outcomes"},
     "operator": {"answers"},
     "auditor": set(),
-    "guard": {"control", "controls", "records", "checkpoints", "requests", "outcomes", "dead_letters", "views"},
+    "guard": {
+        "control", "controls", "records", "checkpoints", "requests", "outcomes", "dead_letters", "views", "status",
+        "answers",
+    },
 }
 
 
