@@ -31,6 +31,7 @@ from streams.publishing import Fenced, PlainPublisher, Publisher, PublishError
 from streams.settings import GuardSettings
 from streams.topics import partition_of
 from streams.transactions import TransactionalPublisher
+from streams.tuning import LiveTuning, Tuning
 from xapp.contract import Contract
 from xapp.signing import KnownKeys, Signer
 
@@ -72,6 +73,7 @@ class Guard:
         observers: Iterable[Observer] = (),
     ) -> None:
         self.settings = settings
+        self.tuning = LiveTuning(Tuning.of(settings))
         self.counters = Counters()
         self._observers = Observers(observers, self.counters.observer_failed)
         self._topics = settings.topics
@@ -306,8 +308,8 @@ class Guard:
         books = Books(partition, self._partitions, settings, self._contracts, past, start)
         release = Release(partition, settings, self._clock, self._signer)
         return Desk(
-            books, settings, self._contracts, self._clock, publisher, release, self.counters, self._reader.mark,
-            self._observers, start.gone,
+            books, settings, self.tuning, self._contracts, self._clock, publisher, release, self.counters,
+            self._reader.mark, self._observers, start.gone,
         )  # fmt: skip
 
     async def _commits(self) -> None:

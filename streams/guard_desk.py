@@ -30,6 +30,7 @@ from streams.observing import Observers, Published
 from streams.open_proposals import OpenProposal
 from streams.publishing import Late, Outgoing, Publisher, PublishError, TooLarge
 from streams.settings import GuardSettings
+from streams.tuning import LiveTuning
 from streams.waking import LOOK_AGAIN_MS, wakes
 from xapp.contract import Contract
 from xapp.model import Decision
@@ -83,6 +84,7 @@ class Desk:
         self,
         books: Books,
         settings: GuardSettings,
+        tuning: LiveTuning,
         contracts: Mapping[str, Contract],
         clock: Callable[[], int],
         publisher: Publisher,
@@ -95,9 +97,10 @@ class Desk:
         self.books = books
         self._wake = asyncio.Event()
         self._outbox: list[Outgoing] = []
-        self.intake = Intake(books, settings, clock, release, counters, self._outbox, self._wake)
+        self.intake = Intake(books, settings, tuning, clock, release, counters, self._outbox, self._wake)
         self._watch = Watch(books, release, self._outbox)
         self._settings = settings
+        self._tuning = tuning
         self._contracts = contracts
         self._clock = clock
         self._publisher = publisher

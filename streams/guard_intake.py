@@ -27,6 +27,7 @@ from streams.publishing import Outgoing
 from streams.settings import GuardSettings
 from streams.telemetry import Undecodable
 from streams.topics import NoRegion
+from streams.tuning import LiveTuning
 from streams.waking import touched_by, touched_by_answer, touched_by_outcome
 from streams.wire import parse_object
 from xapp.contract_loading import document_errors
@@ -50,6 +51,7 @@ class Intake:
         self,
         books: Books,
         settings: GuardSettings,
+        tuning: LiveTuning,
         clock: Callable[[], int],
         release: Release,
         counters: Counters,
@@ -59,8 +61,7 @@ class Intake:
         self.questions: deque[tuple[Any, str, AsOfQuery | ViewQuery]] = deque()
         self._books = books
         self._clock = clock
-        self._hold_ms = settings.hold_ms
-        self._queue_limit = settings.queue_limit
+        self._tuning = tuning
         self._release = release
         self._counters = counters
         self._outbox = outbox
@@ -88,7 +89,7 @@ class Intake:
     @property
     def crowded(self) -> bool:
         """Whether no more proposals should be read for now."""
-        many = self._books.open.ready + len(self._inbox) > self._queue_limit
+        many = self._books.open.ready + len(self._inbox) > self._tuning.now.queue_limit
         return many or self._books.open_bytes > _BYTES
 
     @property
@@ -175,7 +176,7 @@ class Intake:
             self._counters.repeated_proposals += 1
             return
         now_ms = self._clock()
-        until_ms = now_ms + self._hold_ms
+        until_ms = now_ms + self._tuning.now.hold_ms
         if document.deadline_ms is not None:
             until_ms = min(document.deadline_ms + 1, now_ms + OPEN_LIMIT_MS)
         self._books.enter(OpenProposal(message, key.region, document, document.deadline_ms, until_ms))
