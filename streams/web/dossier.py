@@ -1,0 +1,186 @@
+"""The dossier of one decision: what the page shows of it when it is opened (docs/operator-page.md). Pure.
+
+All of it is read from the decision's full record, or decided again from it; nothing else is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from streams.escalations import disputes
+from streams.web.evidence_drawing import drawing
+from xapp.contract import Contract, normalise
+from xapp.engine import considered
+from xapp.episode import episode_from
+from xapp.governor import Considered
+from xapp.model import Episode, Malformed
+from xapp.plan import plan_values
+
+_DISPUTED = ("id", "source", "value", "unit", "event_time_ms", "subject")
+
+
+def dossier(record: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands in `docs/operator-page.md` under "A dossier".
+
+    `record`: the decision document with its full record, as `records` holds it inside its envelope; `summary`: of the
+    same decision, handed on as it is. Raises KeyError where the document has no full record, and
+    `xapp.episode.EpisodeError` where its episode cannot be read.
+    """
+    full = record["record"]
+    episode = episode_from(full["episode"], {}, recorded=True)
+    rows = considered(episode)
+    chosen = next(i for i, row in enumerate(rows) if row.applies)
+    following = next((row for row in rows[chosen + 1 :] if row.applies), None)
+    return {
+        "summary": dict(summary),
+        "proposal": full["episode"]["proposal"],
+        "decided_at_ms": episode.decided_at_ms,
+        "record_digest": full["digest"],
+        "fields": list(_fields(record, episode)),
+        "plan": list(_plan(record, episode)),
+        "violations": record["violations"],
+        "repairs": record["repairs"],
+        "policy": [_row(row, i == chosen) for i, row in enumerate(rows)],
+        "why": {
+            "chosen": _because(rows, chosen),
+            "next": None if following is None else {"action": following.action, "because": following.because},
+        },
+        "graph": drawing(record),
+        "disputes": [_dispute(name, observations) for name, observations in disputes(record)],
+        "constraints": list(_constraints(record, episode)),
+        "control": full["control"],
+        "answers": list(_answers(full["episode"]["observations"], episode.decided_at_ms)),
+    }
+
+
+def _because(rows: Sequence[Considered], chosen: int) -> str:
+    """Of the last row, which is what remains, what kept the action from APPLY is the reason."""
+    ready = next(row for row in rows if row.action == "APPLY")
+    told = rows[chosen].because
+    return f"{told}: {ready.because}" if chosen == len(rows) - 1 and not ready.applies else told
+
+
+def _row(row: Considered, chosen: bool) -> dict[str, Any]:
+    return {"action": row.action, "name": row.name, "applies": row.applies, "chosen": chosen, "because": row.because}
+
+
+def _fields(record: Mapping[str, Any], episode: Episode) -> Iterator[dict[str, Any]]:
+    """Each observed field, once for each of its members; `after` is `unjudged` where the proposal was malformed."""
+    view = record["record"]["normalised"]
+    if episode.contract is None:
+        return
+    if view is None:
+        yield from _unjudged(episode.contract)
+        return
+    for name, entry in view.items():
+        for member, one in entry["members"].items() if "members" in entry else [(None, entry)]:
+            held = one["observation"]
+            yield {
+                "field": name,
+                "member": member,
+                "kind": "observed",
+                **{key: one[key] for key in _ADMITTED},
+                "before": one["violations"],
+                "after": "supported" if held is not None else "blocked" if one["critical"] else "unsupported",
+                "repairs": [
+                    r["operator"] for r in record["repairs"] if r["field"] == name and held in r["support"]
+                ],
+            }  # fmt: skip
+
+
+_ADMITTED = ("critical", "subject", "value", "unit", "source", "observation", "age_ms", "limit_ms")
+
+
+def _unjudged(contract: Contract) -> Iterator[dict[str, Any]]:
+    for name, f in contract.fields.items():
+        if f.kind == "observed":
+            admitted = dict.fromkeys(_ADMITTED) | {
+                "critical": f.critical, "subject": f.subject, "unit": f.unit, "limit_ms": f.freshness_ms,
+            }  # fmt: skip
+            row = {"field": name, "member": None, "kind": "observed", **admitted}
+            yield {**row, "before": [], "after": "unjudged", "repairs": []}
+
+
+def _plan(record: Mapping[str, Any], episode: Episode) -> Iterator[dict[str, Any]]:
+    """Each planned and derived field, and each observed one that the plan restates: as written, and as rebuilt.
+
+    A field over many members has a mapping from member to value, in one row.
+    """
+    if episode.contract is None:
+        return
+    written, candidate = _written(episode, episode.contract), record["record"]["candidate"] or {}
+    for name, f in episode.contract.fields.items():
+        entry = written.get(name)
+        if f.kind == "observed" and entry is None:
+            continue
+        rebuilt = candidate.get(name, {}).get("value")
+        yield {
+            "field": name,
+            "kind": f.kind,
+            "written": None if entry is None else entry.get("value"),
+            "written_unit": None if entry is None else entry.get("unit"),
+            "value": _supported(record["record"]["normalised"], name) if f.kind == "observed" else rebuilt,
+            "unit": f.unit,
+            "repairs": [
+                r["operator"]
+                for r in record["repairs"]
+                if r["field"] == name and not (f.kind == "observed" and r["support"])
+            ],
+        }  # fmt: skip
+
+
+def _written(episode: Episode, contract: Contract) -> dict[str, Mapping[str, Any]]:
+    """Field → what the plan says of it. Of a malformed proposal: as far as it can be told."""
+    if not isinstance(episode.proposal, Malformed):
+        resolution = contract.resolve(episode.proposal.bindings)
+        return {name: said.written for name, said in plan_values(contract, resolution, episode.proposal.plan).items()}
+    plan = episode.proposal_raw.get("plan")
+    return {
+        field: entry if isinstance(entry, dict) else {"value": entry}
+        for name, entry in (plan.items() if isinstance(plan, dict) else ())
+        for field in contract.by_name.get(normalise(name), ())
+    }
+
+
+def _supported(view: Mapping[str, Any] | None, name: str) -> Any:
+    if view is None:
+        return None
+    entry = view[name]
+    return {key: one["value"] for key, one in entry["members"].items()} if "members" in entry else entry["value"]
+
+
+def _dispute(name: str, observations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    once = {o["id"]: {key: o[key] for key in _DISPUTED} for o in observations}
+    return {"field": name, "observations": list(once.values())}
+
+
+def _constraints(record: Mapping[str, Any], episode: Episode) -> Iterator[dict[str, Any]]:
+    """Each constraint: whether it holds, or null where it was not judged."""
+    if episode.contract is None:
+        return
+    against: dict[str, list[str]] = {}
+    for violation in record["violations"]:
+        if violation["constraint"] is not None and violation["blocking"]:
+            against.setdefault(violation["constraint"], []).append(violation["detail"])
+    view, candidate = record["record"]["normalised"], record["record"]["candidate"] or {}
+    known = candidate.keys() | record["used"].keys()
+    for constraint in episode.contract.constraints:
+        failed, names = against.get(constraint.id), constraint.expr.names
+        lacking = [name for name in names if name not in known]
+        if failed is not None:
+            holds, detail = False, "; ".join(failed)
+        elif lacking:
+            holds, detail = None, "not judged: no value of " + ", ".join(lacking)
+        else:
+            shown = {n: candidate[n]["value"] if n in candidate else _supported(view, n) for n in names}
+            holds, detail = True, ", ".join(f"{name} = {value}" for name, value in shown.items())
+        yield {"id": constraint.id, "expr": constraint.expr.text, "holds": holds, "detail": detail}
+
+
+def _answers(observations: Sequence[Mapping[str, Any]], now_ms: int) -> Iterator[dict[str, Any]]:
+    """What operators had said by then: each observation of origin `operator`, and the observations that it names."""
+    for o in observations:
+        if o["origin"] == "operator" and o["ingest_time_ms"] <= now_ms:
+            said = {key: o[key] for key in ("id", "source", "name", "subject", "value", "unit")}
+            yield {**said, "at_ms": o["event_time_ms"], "settles": o["parents"]}
