@@ -8,7 +8,7 @@ published, get what is left of a batch, at least a quarter, so that neither keep
 from __future__ import annotations
 
 import heapq
-from collections import OrderedDict, defaultdict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from itertools import count
@@ -33,7 +33,7 @@ class OpenProposal:
     until_ms: int
     since_sequence: int = 0
     attempt: int = 0
-    said: Hashable = None
+    said: tuple[str, frozenset[str]] | None = None
     keys: frozenset[Hashable] = frozenset()
     wake_ms: int = NEVER_MS
     ready: bool = field(default=False)
@@ -67,6 +67,14 @@ class OpenProposals:
     def waiting(self) -> int:
         """How many wait for something."""
         return len(self._open) - self.ready
+
+    def waiting_by_action(self) -> Counter[str]:
+        """How many wait under which action that was last said of them."""
+        found: Counter[str] = Counter()
+        for proposal in self._open.values():
+            if not proposal.ready and proposal.said is not None:
+                found[proposal.said[0]] += 1
+        return found
 
     def add(self, proposal: OpenProposal) -> None:
         """A proposal was read; offsets come in order."""

@@ -363,6 +363,10 @@ class ControlBook:
         """All controls held, in canonical order."""
         return tuple(sorted((c for held in self._keys.values() for c in held), key=control_order))
 
+    def leased(self, t_ms: int) -> int:
+        """How many leases are held at t. Costs what is held."""
+        return sum(lease_active(control, t_ms) for held in self._keys.values() for control in held)
+
     # Forgetting, and taking back.
 
     def expire(self, t_ms: int) -> None:

@@ -22,6 +22,16 @@ class _Status(NamedTuple):
     state: SourceState
 
 
+class Heard(NamedTuple):
+    """When a source was heard: its newest event time, when anything of it last arrived, Unix ms, and the period that
+    it declared, ms (None: none). A time of 0: never.
+    """
+
+    event_time_ms: int
+    ingest_time_ms: int
+    period_ms: int | None
+
+
 class SourceHistory:
     """One source: its statuses and the arrivals of its reports, for a bounded history.
 
@@ -29,7 +39,7 @@ class SourceHistory:
     that one wrong clock cannot silence all later statuses.
     """
 
-    __slots__ = ("_arrivals", "_count", "_events", "_periods", "_statuses", "tidy_at")
+    __slots__ = ("_arrivals", "_count", "_events", "_newest_event_ms", "_periods", "_statuses", "tidy_at")
 
     def __init__(self, history_count: int) -> None:
         self._count = history_count
@@ -38,10 +48,13 @@ class SourceHistory:
         self._arrivals: list[int] = []  # ingest times of reports, ascending
         self._events: list[int] = []  # their event times
         self._periods: list[int | None] = []  # the period that stood declared then
+        self._newest_event_ms = 0
 
     def add_report(self, event_time_ms: int, ingest_time_ms: int, period_ms: int | None) -> None:
         """A report arrived. One that declares no period leaves the declared one standing."""
         event = min(event_time_ms, ingest_time_ms)
+        if event > self._newest_event_ms:
+            self._newest_event_ms = event
         arrivals = self._arrivals
         if not arrivals or arrivals[-1] <= ingest_time_ms:
             standing = self._periods[-1] if arrivals else None
@@ -74,6 +87,11 @@ class SourceHistory:
 
     def __len__(self) -> int:
         return len(self._arrivals) + len(self._statuses)
+
+    def heard(self) -> Heard:
+        """When it was heard, as far as is held."""
+        period_ms = self._periods[-1] if self._periods else None
+        return Heard(self._newest_event_ms, self.newest_ingest_ms(), period_ms)
 
     def newest_ingest_ms(self) -> int:
         """When anything of this source last arrived."""

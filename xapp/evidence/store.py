@@ -154,6 +154,10 @@ class EvidenceStore:
         states = ((name, self._sources[name].state(t_ms)) for name in names)
         return {name: state for name, state in states if state is not None}
 
+    def source_histories(self) -> tuple[tuple[str, SourceHistory], ...]:
+        """Every source that is held, with what is known of it; in no order."""
+        return tuple(self._sources.items())
+
     def episode_observations(
         self, resolution: Resolution, t_ms: int, proposal_id: str | None = None
     ) -> tuple[Observation, ...]:
