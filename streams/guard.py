@@ -29,6 +29,7 @@ from streams.messages import AsOfQuery, ViewMessage, ViewQuery
 from streams.observing import Observer, Observers
 from streams.publishing import Fenced, PlainPublisher, Publisher, PublishError
 from streams.settings import GuardSettings
+from streams.status import PartitionStatus, StatusWriter
 from streams.topics import partition_of
 from streams.transactions import TransactionalPublisher
 from streams.tuning import LiveTuning, Tuning
@@ -41,7 +42,7 @@ _LOOK_S: Final = 0.01
 _STOP_SHARE: Final = 0.6
 """What the control path may take of the time for stopping; the rest is for the app round it."""
 _STUCK_S: Final = 5.0
-"""A guard that has not read for so long is not ready: its consumer is stuck, or no broker answers."""
+"""A guard that has not read, or written, for so long is not ready: its client is stuck, or no broker answers."""
 
 log = structlog.get_logger(__name__)
 
@@ -93,6 +94,7 @@ class Guard:
         self._ownership: Ownership | None = None
         self._reader: Reader | None = None
         self._consumer: Any = None
+        self._status: StatusWriter | None = None
 
     @property
     def ready(self) -> bool:
@@ -110,7 +112,21 @@ class Guard:
             return f"evidence of partitions {', '.join(map(str, cold))} is being rebuilt"
         if self._reader.silent_s > _STUCK_S:
             return f"nothing was read for {self._reader.silent_s:.0f} s: its consumer is stuck, or no broker answers"
+        unwritten_s = self.unacknowledged_s
+        if unwritten_s > _STUCK_S:
+            return f"nothing written was acknowledged for {unwritten_s:.0f} s: the log cannot be written"
         return None
+
+    @property
+    def unacknowledged_s(self) -> float:
+        """For how long the oldest write of ours has gone unacknowledged, seconds."""
+        batches = (desk.writing_s for desk in self._desks.values())
+        return max(0.0 if self._status is None else self._status.unacknowledged_s, *batches, 0.0)
+
+    @property
+    def statuses(self) -> Mapping[int, PartitionStatus]:
+        """What was said last of each partition of ours, at most about a second ago."""
+        return {} if self._status is None else self._status.latest
 
     async def start(self) -> None:
         """Connect, join, take up what is ours. Alone, it returns once all evidence is rebuilt.
@@ -128,7 +144,11 @@ class Guard:
             self._reader = Reader(self._consumer, self._topics.proposals)
             self._ownership = Ownership(group, self._topics.proposals, self._partitions, alone=self._alone)
             self._ownership.start()
-            for part in (self._reader.run(), self._own(), self._commits()):
+            self._status = StatusWriter(
+                settings, self._contracts, self._clock, self._owned_books, self.why_not_ready, self._producer,
+                self._consumer,
+            )  # fmt: skip
+            for part in (self._reader.run(), self._own(), self._commits(), self._status.run()):
                 self._parts.append(self._watched(asyncio.create_task(part)))
             if self._alone:
                 await self.until_ready()
@@ -138,6 +158,12 @@ class Guard:
 
     def _books(self) -> list[tuple[int, Books]]:
         return [(partition, desk.books) for partition, desk in sorted(self._desks.items())]
+
+    def _owned_books(self) -> dict[int, Books | None]:
+        if self._ownership is None:
+            return {}
+        desks = {partition: self._desks.get(partition) for partition in sorted(self._ownership.owned)}
+        return {partition: None if desk is None else desk.books for partition, desk in desks.items()}
 
     async def until_ready(self) -> None:
         """Wait until it is ready. Raises what made it fail before."""

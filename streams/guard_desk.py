@@ -110,6 +110,7 @@ class Desk:
         self._observers = observers
         self._telemetry = books.place(settings.topics.telemetry)
         self._stopping = False
+        self._writing_since_s: float | None = None
         self._last_ms = 0
         self._batch_ms = 0.0  # how long a batch takes while more wait
         self._at_once = AT_ONCE
@@ -119,6 +120,11 @@ class Desk:
         """The offset below which every proposal is answered, dropped, or named by a dead letter that is written."""
         if gone is not None:
             self.intake.lost(gone)
+
+    @property
+    def writing_s(self) -> float:
+        """For how long the batch in hand has been written without being acknowledged, seconds."""
+        return 0.0 if self._writing_since_s is None else time.perf_counter() - self._writing_since_s
 
     def stop(self) -> None:
         """Ask `run` to end after the turn in hand."""
@@ -239,7 +245,7 @@ class Desk:
                 made.append(one)
                 records += record
             extra = [*self._outbox, *self._checkpoints()]
-            began_s = time.perf_counter()
+            self._writing_since_s = began_s = time.perf_counter()
             try:
                 await self._publisher.publish(records, [*(m for one in made for m in one.messages), *extra])
             except Late:
@@ -257,6 +263,8 @@ class Desk:
                 self._settle(made)
                 self._tell(made, publish_s)
                 return
+            finally:
+                self._writing_since_s = None
             self.books.chain, self.books.sequence = chain_before, sequence_before
             for state, (book, asks) in before.items():
                 state.controls.restore(book)

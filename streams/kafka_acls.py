@@ -25,11 +25,12 @@ READS: Final[Mapping[Role, tuple[str, ...]]] = {
     "operator": ("control", "records"),
     "auditor": EVERYTHING,
 }
+_BY_THE_GUARD: Final = (
+    "control", "controls", "records", "checkpoints", "requests", "outcomes", "dead_letters", "views", "status",
+    "answers",
+)  # fmt: skip
 WRITES: Final[Mapping[Role, tuple[str, ...]]] = {
-    "guard": (
-        "control", "controls", "records", "checkpoints", "requests", "outcomes", "dead_letters", "views", "status",
-        "answers",
-    ),  # fmt: skip
+    "guard": _BY_THE_GUARD,
     "xapp": ("proposals", "queries"),
     "ran": ("telemetry", "outcomes"),
     "operator": ("answers",),

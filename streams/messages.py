@@ -277,6 +277,70 @@ class ViewMessage(Wire):
     error: str | None = None
 
 
+class SourceStatusItem(Wire):
+    """One source of a region that some contract lists: whether it is up, and when it was heard.
+
+    `event_time_ms`, `ingest_time_ms`: of the newest report or status; null: nothing held. `limit_ms`: the tightest
+    `freshness_ms` of any contract's field that lists it; `period_ms`: the period that it declared.
+    """
+
+    region: str
+    source: str
+    state: Literal["up", "outage"]
+    event_time_ms: int | None
+    ingest_time_ms: int | None
+    limit_ms: Count
+    period_ms: Count | None
+
+
+class SwitchInForce(Wire):
+    """A switch that is in force in the partition; `region` null: for all its regions."""
+
+    region: str | None
+    mode: Literal["hold", "shadow"]
+    operator: str
+    reason: str
+    at_ms: EpochMs
+    switch_id: str
+
+
+class OpenCounts(Wire):
+    """Proposals without a final decision: how many wait under which action, and how many are to be decided."""
+
+    HOLD: Count
+    RETRY: Count
+    ESCALATE: Count
+    ready: Count
+
+
+class StatusMessage(Wire):
+    """`status`: what the owner of a partition says of it, once a second; the key is the partition's number.
+
+    `started_at_ms`: of the guard; `why_not_ready`: null where the guard is ready; `behind`: messages of each topic that
+    were not taken in yet, by the topic's name without the prefix; `decisions`: of the partition, as `sequence` counts
+    them; `records`: the index of the next record in the chain; `leases` held now. `sources`: worst first (outage, then
+    age against its limit), at most 500, `omitted` more are held; `source_counts`: of all, `stale` are up, and older
+    than their limit.
+    """
+
+    format: Literal["wirelessops.status/1"] = "wirelessops.status/1"
+    guard: str
+    partition: Count
+    at_ms: EpochMs
+    started_at_ms: EpochMs
+    warm: bool
+    why_not_ready: str | None
+    open: OpenCounts
+    behind: dict[str, Count]
+    decisions: Count
+    records: Count
+    leases: Count
+    sources: list[SourceStatusItem]
+    source_counts: dict[Literal["up", "outage", "stale"], Count]
+    omitted: Count
+    switches: list[SwitchInForce]
+
+
 MODELS: Final[dict[str, type[Wire]]] = {
     "wirelessops.proposal/1": ProposalMessage,
     "wirelessops.decision/1": DecisionMessage,
@@ -285,6 +349,7 @@ MODELS: Final[dict[str, type[Wire]]] = {
     "wirelessops.answer/1": AnswerMessage,
     "wirelessops.dead-letter/1": DeadLetterMessage,
     "wirelessops.view/1": ViewMessage,
+    "wirelessops.status/1": StatusMessage,
 }
 
 
