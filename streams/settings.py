@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from streams.broker import EMBEDDED_FETCH_WAIT_MS, EMBEDDED_MESSAGE_BYTES
 from streams.kafka_security import KafkaSecurity
@@ -24,6 +24,11 @@ CARRIED_MESSAGE_BYTES = 16_000_000
 """Largest message we try to write: a value of 10 MB in base64, and its envelope."""
 
 LogLevel = Literal["debug", "info", "warning", "error"]
+
+
+def _names_topics(prefix: str) -> str:
+    topics(prefix)
+    return prefix
 
 
 class GuardSettings(BaseModel):
@@ -50,7 +55,7 @@ class GuardSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     bootstrap_servers: Annotated[str, Field(min_length=1)]
-    prefix: str = DEFAULT_PREFIX
+    prefix: Annotated[str, AfterValidator(_names_topics)] = DEFAULT_PREFIX
     guard_name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")] = "guard"
     contracts_dir: Path | None = None
     web_host: str = "127.0.0.1"
@@ -76,12 +81,6 @@ class GuardSettings(BaseModel):
     operator_tokens: Path | None = None
     alarm_url: Annotated[str, Field(pattern=r"^https?://[^\s/?#]+(/\S*)?$")] | None = None
     log_level: LogLevel = "info"
-
-    @field_validator("prefix")
-    @classmethod
-    def _prefix_names_topics(cls, prefix: str) -> str:
-        topics(prefix)
-        return prefix
 
     @model_validator(mode="after")
     def _signs_or_does_not(self) -> Self:
