@@ -128,6 +128,21 @@ class Guard:
         """What was said last of each partition of ours, at most about a second ago."""
         return {} if self._status is None else self._status.latest
 
+    @property
+    def contracts(self) -> Mapping[str, Contract]:
+        """By id."""
+        return self._contracts
+
+    @property
+    def trusted(self) -> KnownKeys | None:
+        """Keys of the guards whose decisions are taken up; None: whatever the log holds is."""
+        return self._trusted
+
+    @property
+    def partitions(self) -> tuple[int, ...]:
+        """All there are of each topic keyed by region; none before the topics were found or made."""
+        return self._partitions
+
     async def start(self) -> None:
         """Connect, join, take up what is ours. Alone, it returns once all evidence is rebuilt.
 
