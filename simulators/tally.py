@@ -12,6 +12,8 @@ from xapp.model import ACTIONS
 
 COUNTS: Final = ("proposals", "unsafe_without_guard", "unsafe_with_guard", "safe", "safe_kept")
 UNANSWERED: Final = "unanswered"
+REMEMBERED: Final = 20_000
+"""Proposals whose last word may still change; an older one's stands."""
 
 
 @dataclass(slots=True)
@@ -27,16 +29,21 @@ class Tally:
 
     `unsafe_without_guard`: proposals that would have been unsafe if carried out when they arrived. `unsafe_with_guard`:
     orders carried out, with the values released, that were unsafe at that moment. `safe`: the other proposals;
-    `safe_kept`: those of them that were carried out, safely.
+    `safe_kept`: those of them that were carried out, safely. A run may go on for ever: of the newest 20,000 proposals
+    each is known, of those before only the counts.
     """
 
     _cases: dict[str, _Case] = field(default_factory=dict)
+    _closed: dict[str, Counter[str]] = field(default_factory=lambda: {kind: Counter() for kind in KINDS})
     _counts: dict[str, Counter[str]] = field(default_factory=lambda: {kind: Counter() for kind in KINDS})
 
     def proposed(self, proposal_id: str, kind: Kind, safe: bool) -> None:
         """A proposal arrived; whether carrying it out then would have been safe."""
         self._cases[proposal_id] = _Case(kind, safe)
         self._counts[kind].update(("proposals", "safe" if safe else "unsafe_without_guard"))
+        if len(self._cases) > REMEMBERED:
+            oldest = self._cases.pop(next(iter(self._cases)))
+            self._closed[oldest.kind][oldest.action] += 1
 
     def decided(self, proposal_id: str, action: str, *, ran_out: bool = False) -> None:
         """The last word on a proposal (an earlier one is replaced).
@@ -64,7 +71,8 @@ class Tally:
         return {"totals": totals, "kinds": kinds}
 
     def _row(self, kind: Kind) -> dict[str, Any]:
-        actions: Mapping[str, int] = Counter(case.action for case in self._cases.values() if case.kind == kind)
+        open_now = Counter(case.action for case in self._cases.values() if case.kind == kind)
+        actions: Mapping[str, int] = self._closed[kind] + open_now
         return {
             **{count: self._counts[kind][count] for count in COUNTS},
             "actions": {name: actions.get(name, 0) for name in (*ACTIONS, UNANSWERED)},

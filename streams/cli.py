@@ -264,11 +264,35 @@ def demo(
     seconds: Annotated[float, typer.Option(min=1, help="How long the simulated network runs.")] = 20.0,
     seed: Annotated[int, typer.Option(min=0, help="Of the simulated network.")] = 7,
     as_json: Json = False,
+    web_port: Annotated[int | None, typer.Option(help="Port of the page, at 127.0.0.1; none: no page.")] = None,
 ) -> None:
     """Broker, simulated RAN, faults, proposers and guard in one process; then what the guard was good for."""
     from streams.demo import run_demo
 
-    raise typer.Exit(run_demo(seconds, seed, as_json))
+    raise typer.Exit(run_demo(seconds, seed, as_json, web_port=web_port))
+
+
+@app.command()
+def simulate(
+    bootstrap_servers: Annotated[str, typer.Option("--bootstrap-servers", help="Kafka.")],
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulated network.")] = 7,
+    seconds: Annotated[float | None, typer.Option(min=1, help="Stop by itself; else on SIGTERM or SIGINT.")] = None,
+    region: Annotated[str, typer.Option(help="Of the simulated network.")] = "demo",
+    prefix: Prefix = "wirelessops.",
+    trusted_keys: Annotated[
+        list[Path] | None, typer.Option(help="Public keys of the guards whose decisions are carried out.")
+    ] = None,
+    kafka_config: KafkaConfig = None,
+    heartbeat: Annotated[Path | None, typer.Option(help="A file, touched every second: for a health check.")] = None,
+) -> None:
+    """The simulated RAN and its xApps against a running guard; their faults go on for ever. Counts go to the log."""
+    from streams.commands.simulate import simulate as run_simulation
+
+    code = run_simulation(
+        bootstrap_servers, prefix=prefix, region=region, seed=seed, seconds=seconds,
+        trusted_keys=trusted_keys or (), kafka_config=kafka_config, heartbeat=heartbeat,
+    )  # fmt: skip
+    raise typer.Exit(code)
 
 
 @app.command()

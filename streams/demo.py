@@ -8,62 +8,67 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
-from typing import Any, Final, TextIO
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import orjson
 
-from simulators.proposers.base import drive
-from simulators.ran.actuator import Outcome
-from simulators.ran.emission import Emission
 from simulators.scenario import Scenario, build_scenario
 from streams.broker import EmbeddedBroker
-from streams.client import GuardClient
 from streams.demo_view import Show, print_result, show_for
-from streams.demo_xapps import WitnessedGuard, feed
 from streams.guard import Guard, unix_ms
 from streams.keys import ephemeral_key
 from streams.lifecycle import ExitWatchdog, first_of, run_bounded, until_signal
 from streams.logs import log_to_stderr
-from streams.ran_node import RanNode
-from streams.settings import GuardSettings, load_contracts
+from streams.settings import GuardSettings, SettingsError, check_port, load_contracts
+from streams.simulation import SimulatedRan, Simulation, Wire, raise_first, root_cause
 from xapp.actuation import ActuatorCheck
 from xapp.signing import KnownKeys
 
+if TYPE_CHECKING:
+    from streams.app import GuardService
+
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
+EXIT_BAD_START: Final = 2
 EXIT_INTERRUPTED: Final = 130  # 128 + SIGINT, as shells say it
 
 REGION: Final = "demo"
 _STOP_TIMEOUT_S: Final = 5.0
-_PROPOSER_TICK_S: Final = 0.05
 _GUARD_WAIT_MS: Final = 5
-_RAN_WAIT_MS: Final = 10
-_XAPP_WAIT_MS: Final = 20
 """The embedded broker lets every fetch wait so long: short for loops of 100 ms, long enough to leave the CPU idle."""
 _SHOW_EVERY_S: Final = 0.25
-_SETTLE_S: Final = 0.3
-"""After the last answer: time for the network to carry it out."""
 
 
-def run_demo(seconds: float, seed: int, as_json: bool, out: TextIO | None = None) -> int:
+def run_demo(
+    seconds: float, seed: int, as_json: bool, out: TextIO | None = None, web_port: int | None = None
+) -> int:
     """Run for `seconds`, then print the counts: a table, or one JSON document. `out` of None is standard output.
 
-    Exit codes: 0; 1 where a part failed, with the reason on stderr; 130 where SIGINT or SIGTERM ended it early (the
-    counts so far are printed).
+    `web_port`: the operator's page is at this port of 127.0.0.1 meanwhile. Exit codes: 0; 1 where a part failed, with
+    the reason on stderr; 2 where the port is taken; 130 where SIGINT or SIGTERM ended it early (the counts so far are
+    printed).
     """
     log_to_stderr(logging.WARNING)
     target = sys.stdout if out is None else out
     with EmbeddedBroker() as broker:
         settings = GuardSettings.embedded(
-            broker.bootstrap_servers, guard_name="demo", fetch_wait_ms=_GUARD_WAIT_MS, stop_timeout_s=_STOP_TIMEOUT_S
-        )
+            broker.bootstrap_servers, guard_name="demo", fetch_wait_ms=_GUARD_WAIT_MS, stop_timeout_s=_STOP_TIMEOUT_S,
+            web_port=web_port,
+        )  # fmt: skip
+        if web_port is not None:
+            try:
+                check_port(settings.web_host, web_port)
+            except SettingsError as error:
+                sys.stderr.write(f"{error}\n")
+                return EXIT_BAD_START
+            sys.stderr.write(f"the page: http://{settings.web_host}:{web_port}/\n")
         show = show_for(target, seconds, seed, as_json)
         demo = Demo(settings, seconds, seed, show)
         code = run_bounded(demo.run, 2 * _STOP_TIMEOUT_S)
     if demo.failure is not None:
-        sys.stderr.write(f"the demo failed: {_root(demo.failure)!r}\n")
+        sys.stderr.write(f"the demo failed: {root_cause(demo.failure)!r}\n")
         return EXIT_FAILED
     if demo.document is not None:
         if as_json:
@@ -72,29 +77,6 @@ def run_demo(seconds: float, seed: int, as_json: bool, out: TextIO | None = None
             print_result(target, demo.document)
         target.flush()
     return code
-
-
-class _Watched:
-    """The scenario as the RAN node sees it (`streams.ran_node.Ran`); each decision is shown as well."""
-
-    def __init__(self, scenario: Scenario, show: Show, start_ms: int) -> None:
-        self._scenario = scenario
-        self._show = show
-        self._start_ms = start_ms
-
-    def tick(self, now_ms: int) -> Sequence[Emission]:
-        return self._scenario.network.tick(now_ms)
-
-    def control(self, decision: Mapping[str, Any], now_ms: int) -> Outcome | None:
-        outcome = self._scenario.control(decision, now_ms)
-        self._show.said((now_ms - self._start_ms) / 1000, decision)
-        return outcome
-
-    def request(self, request: Mapping[str, Any]) -> None:
-        self._scenario.network.request(request)
-
-    def effects(self) -> Sequence[Outcome]:
-        return self._scenario.network.effects()
 
 
 class Demo:
@@ -115,9 +97,8 @@ class Demo:
         guard = Guard(self._settings, load_contracts(None), signer=signer)
         async with AsyncExitStack() as stack:
             try:
-                await guard.start()
-                stack.push_async_callback(guard.stop)
-                await self._play(stack, guard, ActuatorCheck(KnownKeys([signer.public_key])), interrupted)
+                guarding = await stack.enter_async_context(_guarding(self._settings, guard))
+                await self._play(stack, guarding, ActuatorCheck(KnownKeys([signer.public_key])), interrupted)
             except Exception as error:
                 self.failure = error
             watchdog.arm()
@@ -126,48 +107,33 @@ class Demo:
         return EXIT_INTERRUPTED if interrupted.is_set() else EXIT_OK
 
     async def _play(
-        self, stack: AsyncExitStack, guard: Guard, check: ActuatorCheck, interrupted: asyncio.Event
+        self, stack: AsyncExitStack, guarding: asyncio.Task[None], check: ActuatorCheck, interrupted: asyncio.Event
     ) -> None:
-        settings, topics = self._settings, self._settings.topics
-        servers = settings.bootstrap_servers
         start_ms = unix_ms()
+
+        def said(decision: Mapping[str, Any], now_ms: int) -> None:
+            self._show.said((now_ms - start_ms) / 1000, decision)
+
         scenario = build_scenario(self._seed, self._seconds, start_ms, check=check)
-        node = RanNode(_Watched(scenario, self._show, start_ms), servers, topics, REGION, unix_ms, _RAN_WAIT_MS)
-        await node.start()
-        stack.push_async_callback(node.stop)
-        guards = []
-        for proposer in scenario.proposers:
-            client = await stack.enter_async_context(
-                GuardClient(servers, region=REGION, name=proposer.name, fetch_wait_ms=_XAPP_WAIT_MS)
-            )
-            guards.append(WitnessedGuard(client, scenario, unix_ms))
+        wire = Wire(self._settings.bootstrap_servers, REGION, self._settings.prefix)
+        simulation = Simulation(scenario, SimulatedRan(scenario, said=said), wire, unix_ms, _STOP_TIMEOUT_S)
+        await stack.enter_async_context(simulation)
         stop = asyncio.Event()
         stack.enter_context(self._show)
-        parts = [
-            asyncio.create_task(guard.run(), name="guard"),
-            asyncio.create_task(node.run(), name="RAN"),
-            asyncio.create_task(
-                feed(scenario.proposers, servers, node.telemetry, unix_ms, _XAPP_WAIT_MS), name="telemetry of the xApps"
-            ),
-            asyncio.create_task(self._report(scenario, start_ms), name="view"),
-        ]
-        drives = [
-            asyncio.create_task(drive(proposer, one, unix_ms, _PROPOSER_TICK_S, stop), name=proposer.name)
-            for proposer, one in zip(scenario.proposers, guards, strict=True)
-        ]
+        view = asyncio.create_task(self._report(scenario, start_ms), name="view")
+        playing = asyncio.create_task(simulation.run(stop), name="simulation")
         try:
             left_s = self._seconds - (unix_ms() - start_ms) / 1000
-            await first_of(interrupted.wait(), *parts, *drives, timeout_s=left_s)
+            await first_of(interrupted.wait(), guarding, view, playing, timeout_s=left_s)
             stop.set()
             ran_s = (unix_ms() - start_ms) / 1000
-            await first_of(*parts, asyncio.wait(drives), timeout_s=_STOP_TIMEOUT_S)
-            await first_of(*parts, timeout_s=_SETTLE_S)
-            _raise_first(parts + drives)
+            await first_of(guarding, view, playing)
+            raise_first([guarding, view, playing])
             self.document = {**scenario.tally.document(), "seed": self._seed, "seconds": round(ran_s, 1)}
         finally:
-            for task in (*drives, *parts[1:]):
-                task.cancel()
-            await asyncio.wait({*drives, *parts[1:]}, timeout=1.0)
+            playing.cancel()
+            view.cancel()
+            await asyncio.wait({playing, view}, timeout=2.0)
 
     async def _report(self, scenario: Scenario, start_ms: int) -> None:
         while True:
@@ -175,14 +141,25 @@ class Demo:
             await asyncio.sleep(_SHOW_EVERY_S)
 
 
-def _raise_first(tasks: Sequence[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        if task.done() and not task.cancelled() and (error := task.exception()) is not None:
-            raise error
+@asynccontextmanager
+async def _guarding(settings: GuardSettings, guard: Guard) -> AsyncIterator[asyncio.Task[None]]:
+    """The guard, deciding, with its page where there is a web port; its task, which ends where the guard fails."""
+    async with AsyncExitStack() as stack:
+        if settings.web_port is None:
+            stack.push_async_callback(guard.stop)
+            await guard.start()
+            yield asyncio.create_task(guard.run(), name="guard")
+        else:
+            from streams.app import create_app
+
+            app, control_path = create_app(settings, guard)
+            stack.push_async_callback(app.stop)
+            stack.push_async_callback(guard.stop)
+            await app.start()
+            yield asyncio.create_task(_until_failure(control_path), name="guard")
 
 
-def _root(error: BaseException) -> BaseException:
-    """The first real cause inside groups of exceptions."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
+async def _until_failure(control_path: GuardService) -> None:
+    await control_path.finished.wait()
+    if control_path.failure is not None:
+        raise control_path.failure

@@ -13,6 +13,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from simulators.ran.actuator import Outcome
 from simulators.ran.emission import Emission, SourceNote
 from streams.headers import cloud_event
+from streams.kafka_security import KafkaSecurity
 from streams.lifecycle import stop_all
 from streams.messages import OutcomeMessage
 from streams.tailing import connect_at_end
@@ -56,6 +57,7 @@ class RanNode:
         region: str,
         clock: Callable[[], int],
         fetch_wait_ms: int,
+        security: KafkaSecurity,
     ) -> None:
         self._ran = ran
         self._topics = topics
@@ -63,6 +65,7 @@ class RanNode:
         self._clock = clock
         self._bootstrap_servers = bootstrap_servers
         self._fetch_wait_ms = fetch_wait_ms
+        self._security = security
         self._partition = 0
         self._producer: AIOKafkaProducer | None = None
         self._consumer: AIOKafkaConsumer | None = None
@@ -76,6 +79,7 @@ class RanNode:
             (names.telemetry, names.outcomes),
             (names.control, names.requests),
             self._fetch_wait_ms,
+            self._security,
         )
 
     @property

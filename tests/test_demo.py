@@ -143,6 +143,7 @@ async def test_a_proposer_is_driven_until_stopped_and_its_answers_are_awaited() 
 
     class Once:
         name = "once"
+        deadline_ms = DEADLINE_MS
 
         def see(self, report: Report, now_ms: int) -> None: ...
 

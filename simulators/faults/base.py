@@ -85,12 +85,20 @@ class Fault:
 
 
 class FaultLine:
-    """The way of all reports from the world to the wire. Feed it with `carry`, in order of time."""
+    """The way of all reports from the world to the wire. Feed it with `carry`, in order of time.
+
+    `add` lets a run go on for ever: what is over is forgotten then.
+    """
 
     def __init__(self, faults: Sequence[Fault] = ()) -> None:
         self._waiting = sorted(faults, key=lambda fault: fault.scope.start_ms)
         self._all = tuple(self._waiting)
         self._active: list[Fault] = []
+
+    def add(self, faults: Sequence[Fault], now_ms: int) -> None:
+        """Let more faults strike, from now on."""
+        self._waiting = sorted([*self._waiting, *faults], key=lambda fault: fault.scope.start_ms)
+        self._all = (*(fault for fault in self._all if now_ms < fault.scope.end_ms + TAIL_MS), *faults)
 
     def carry(self, emissions: Sequence[Emission], now_ms: int) -> list[Emission]:
         """What arrives now of what was sent now and before."""

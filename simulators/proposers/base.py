@@ -12,6 +12,8 @@ from xapp.model import Report
 DEADLINE_MS: Final = 1500
 """How long a plan is of use to its proposer: a near-real-time loop and a half."""
 ANSWER_TIMEOUT_S: Final = 4.0
+PATIENCE_S: Final = 900.0
+"""How long a proposer without a deadline awaits an answer: longer than a guard waits for a person."""
 _MAX_OPEN: Final = 500
 
 
@@ -29,6 +31,8 @@ class Proposer(Protocol):
     """An xApp: it sees reports as they arrive, and has drafts when its control loops come round."""
 
     name: str
+    deadline_ms: int | None
+    """How long after its proposal a plan is of use; None: it has no deadline, and may wait for a person."""
 
     def see(self, report: Report, now_ms: int) -> None:
         """Take in one report, whatever its event time."""
@@ -47,7 +51,7 @@ class Guard(Protocol):
         control_key: str,
         plan: Mapping[str, Any],
         bindings: Mapping[str, str | tuple[str, ...]],
-        deadline_ms: int,
+        deadline_ms: int | None,
         timeout_s: float,
     ) -> Mapping[str, Any]:
         """Propose and await the final decision. Raises TimeoutError where none comes in time."""
@@ -72,8 +76,8 @@ async def drive(
                 control_key=draft.control_key,
                 plan=draft.plan,
                 bindings=draft.bindings,
-                deadline_ms=now_ms + DEADLINE_MS,
-                timeout_s=ANSWER_TIMEOUT_S,
+                deadline_ms=None if proposer.deadline_ms is None else now_ms + proposer.deadline_ms,
+                timeout_s=PATIENCE_S if proposer.deadline_ms is None else ANSWER_TIMEOUT_S,
             )
         except TimeoutError:
             return

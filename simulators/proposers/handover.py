@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from simulators.proposers.base import Draft
+from simulators.proposers.base import DEADLINE_MS, Draft
 from xapp.model import Report
 from xapp.radio.handover import a3_margin_db
 
@@ -22,6 +22,7 @@ class HandoverXapp:
     """
 
     name = "xapp:handover"
+    deadline_ms: int | None = DEADLINE_MS
 
     def __init__(self) -> None:
         self._rsrp: dict[str, dict[str, float]] = {}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from simulators.proposers.base import Draft
+from simulators.proposers.base import DEADLINE_MS, Draft
 from xapp.model import Report
 from xapp.radio.rate import bandwidth_mhz
 
@@ -30,11 +30,19 @@ class SliceXapp:
     """Proposes for every loop each `period_ms`, the loops spread over the period.
 
     Naive as they come: the value that arrived last counts, from whatever source, of whatever age, in whatever unit.
+    `deadline_ms`: of each proposal, after it was made; None: it has none.
     """
 
-    name = "xapp:slice-prb"
-
-    def __init__(self, loops: Sequence[Loop], start_ms: int, period_ms: int = 500) -> None:
+    def __init__(
+        self,
+        loops: Sequence[Loop],
+        start_ms: int,
+        period_ms: int = 500,
+        name: str = "xapp:slice-prb",
+        deadline_ms: int | None = DEADLINE_MS,
+    ) -> None:
+        self.name = name
+        self.deadline_ms = deadline_ms
         self._period_ms = period_ms
         self._loops = [(start_ms + period_ms * i // len(loops), loop) for i, loop in enumerate(loops)]
         self._seen: dict[tuple[str, str], float] = {}

@@ -35,6 +35,11 @@ class Blockage:
     start_ms: int
     end_ms: int
 
+    @property
+    def over_ms(self) -> int:
+        """When its loss has gone."""
+        return 2 * self.end_ms - self.start_ms + _BLOCKED_HOLD_MS
+
     def loss_db(self, now_ms: int) -> float:
         """Excess loss on the link to `cell`, ≥ 0."""
         peak = (self.end_ms - self.start_ms) * RAMP_DB_S / 1000

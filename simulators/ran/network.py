@@ -28,13 +28,16 @@ class Line(Protocol):
 class Network:
     """One simulated RAN. All times are Unix ms given by the caller; they may not run backwards.
 
-    `check` knows the guards whose decisions are carried out.
+    `check` knows the guards whose decisions are carried out. `first_report`: the number of the first report of each
+    source.
     """
 
-    def __init__(self, world: World, line: Line, check: ActuatorCheck, period_ms: int = MIN_PERIOD_MS) -> None:
+    def __init__(
+        self, world: World, line: Line, check: ActuatorCheck, period_ms: int = MIN_PERIOD_MS, first_report: int = 1
+    ) -> None:
         self.world = world
         self._line = line
-        self._reporter = Reporter(world, period_ms)
+        self._reporter = Reporter(world, period_ms, first_report)
         self._actuator = Actuator(world, check)
         self._answering = Answering(self._reporter, line.is_out)
 

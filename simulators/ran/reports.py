@@ -54,16 +54,17 @@ def source(interface: Literal["e2", "o1"], service: Service, cell: str) -> str:
 class Reporter:
     """Makes the reports that fall due. `period_ms` (100 … 1000) is that of E2 and O1 alike.
 
-    Raises ValueError for a period outside.
+    `first_number`: of each source's first report. Raises ValueError for a period outside.
     """
 
-    def __init__(self, world: World, period_ms: int = MIN_PERIOD_MS) -> None:
+    def __init__(self, world: World, period_ms: int = MIN_PERIOD_MS, first_number: int = 1) -> None:
         if not MIN_PERIOD_MS <= period_ms <= MAX_PERIOD_MS:
             raise ValueError(f"period of {period_ms} ms: {MIN_PERIOD_MS} to {MAX_PERIOD_MS} are modelled")
         self._world = world
         self._period_ms = period_ms
         self._next_ms = world.now_ms
         self._next_policy_ms = world.now_ms
+        self._first_number = first_number
         self._sequence: dict[str, int] = {}
 
     def due(self) -> list[Emission]:
@@ -100,7 +101,7 @@ class Reporter:
     def _emit(
         self, cell: int, service: Service, name: str, measurements: list[Measurement], period_ms: int | None
     ) -> Emission:
-        number = self._sequence.get(name, 0) + 1
+        number = self._sequence.get(name, self._first_number - 1) + 1
         self._sequence[name] = number
         report = Report(
             report_id=f"{name}/{number}",

@@ -59,6 +59,10 @@ class World:
         """Step to a point in time; one that has passed changes nothing."""
         self.step(now_ms - self.now_ms)
 
+    def block(self, blockages: Sequence[Blockage]) -> None:
+        """Let more blockages come; those that are over are forgotten."""
+        self.blockages = (*(one for one in self.blockages if self.now_ms < one.over_ms), *blockages)
+
     def set_quota(self, user: int, mhz: float) -> None:
         """Give a user a guaranteed bandwidth."""
         self.quota_mhz[user] = mhz
