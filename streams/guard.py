@@ -26,6 +26,7 @@ from streams.guard_release import Release
 from streams.guard_restore import find_start, read_past
 from streams.lifecycle import stop_all
 from streams.messages import AsOfQuery, ViewMessage, ViewQuery
+from streams.metrics import Metrics
 from streams.observing import Observer, Observers
 from streams.publishing import Fenced, PlainPublisher, Publisher, PublishError
 from streams.settings import GuardSettings
@@ -76,7 +77,8 @@ class Guard:
         self.settings = settings
         self.tuning = LiveTuning(Tuning.of(settings))
         self.counters = Counters()
-        self._observers = Observers(observers, self.counters.observer_failed)
+        self.metrics = Metrics(self, clock)
+        self._observers = Observers((self.metrics, *observers), self.counters.observer_failed)
         self._topics = settings.topics
         self._contracts = contracts
         self._clock = clock
