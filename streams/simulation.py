@@ -45,8 +45,8 @@ class Wire:
 class SimulatedRan:
     """A scenario as the RAN node sees it (`streams.ran_node.Ran`).
 
-    `before_tick` is called with the time (Unix ms) before the network moves on, `said` with each decision and the time. `ticks`: how
-    often it has moved on.
+    `before_tick` is called with the time (Unix ms) before the network moves on, `said` with each decision and the time.
+    `ticks`: how often it has moved on.
     """
 
     def __init__(
