@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import platform
 import sys
@@ -33,7 +32,7 @@ AIMS: Final = {
 
 def run_bench(out: Path) -> int:
     """Measure, print a table, write `out`. Exit code 0; 2 where `out` cannot be written."""
-    log_to_stderr(logging.WARNING)
+    log_to_stderr("warning")
     figures = measure_decisions() | measure_store() | asyncio.run(measure_kafka()) | exactness_where_possible()
     figures |= measure_optbench()
     machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"

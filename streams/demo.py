@@ -6,7 +6,6 @@ All parts talk over the embedded broker, as they would over Kafka. The truth abo
 from __future__ import annotations
 
 import asyncio
-import logging
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -50,7 +49,7 @@ def run_demo(
     the reason on stderr; 2 where the port is taken; 130 where SIGINT or SIGTERM ended it early (the counts so far are
     printed).
     """
-    log_to_stderr(logging.WARNING)
+    log_to_stderr("warning")
     target = sys.stdout if out is None else out
     with EmbeddedBroker() as broker:
         settings = GuardSettings.embedded(

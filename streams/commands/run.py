@@ -46,6 +46,7 @@ def run(bootstrap_servers: str | None, kafka_config: Path | None = None, **optio
             else:
                 security = kafka_security(kafka_config)
                 settings = GuardSettings.of(bootstrap_servers=bootstrap_servers, security=security, **options)
+            log_to_stderr(settings.log_level)
             contracts = load_contracts(settings.contracts_dir)
             signer = _signer(settings)
             guard = Guard(settings, contracts, signer=signer, trusted=_trusted(settings, signer))
