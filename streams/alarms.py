@@ -1,0 +1,343 @@
+"""Alarms in the form of O-RAN SC's alarm manager: which there are, and what of them is to be told.
+
+Form, identity and calls are those of ric-plt-alarm-go (alarm/types.go, manager/cmd/manager.go): the manager knows an
+alarm by managed object, application, specific problem and identifying information, suppresses one that is raised twice,
+and one whose problem was never defined. No identity holds the name of a guard: whoever decides a proposal clears what
+its predecessor raised. Pure; times are arguments.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final, Literal, NamedTuple
+
+from streams.guard_restore import ProposalKey, Said
+from streams.observing import Published
+from streams.status import PartitionStatus
+
+MOST_ESCALATIONS: Final = 50
+"""Escalations of one partition that have an alarm of their own; for the others one stands that says there are more."""
+MOST_OUTAGES: Final = 50
+"""Sources of one partition that have an alarm of their own."""
+MOST_INFO: Final = 500
+"""Characters of `additionalInfo`."""
+
+Severity = Literal["CRITICAL", "MAJOR", "MINOR", "WARNING"]
+
+
+class Problem(IntEnum):
+    """`specificProblem`: what is the matter."""
+
+    ESCALATION = 63001
+    MORE_ESCALATIONS = 63002
+    SWITCH = 63003
+    DEAD_LETTERS = 63004
+    SOURCE_OUTAGE = 63005
+    DESCRIPTOR_REFUSED = 63006
+    RESTART_NEEDED = 63007
+
+
+class Definition(NamedTuple):
+    """What the alarm manager is told of a problem, before any is raised."""
+
+    severity: Severity
+    text: str
+    event_type: str
+    instructions: str
+
+
+DEFINITIONS: Final[Mapping[Problem, Definition]] = {
+    Problem.ESCALATION: Definition(
+        "MAJOR", "WIRELESSOPS PROPOSAL WAITS FOR AN OPERATOR", "processingError",
+        "Approve or deny it on the page of the guard, or by: wirelessops answer",
+    ),
+    Problem.MORE_ESCALATIONS: Definition(
+        "CRITICAL", "WIRELESSOPS MANY PROPOSALS WAIT FOR AN OPERATOR", "processingError",
+        "Look at the queue on the page of the guard: sources that disagree, or an xApp that floods",
+    ),
+    Problem.SWITCH: Definition(
+        "MAJOR", "WIRELESSOPS RELEASES NOTHING BY SWITCH", "processingError",
+        "An operator's switch is in force: release it on the page of the guard, or by: wirelessops switch live",
+    ),
+    Problem.DEAD_LETTERS: Definition(
+        "WARNING", "WIRELESSOPS DEAD LETTERS", "processingError",
+        "Read the topic dead-letters: each says who wrote what cannot be used",
+    ),
+    Problem.SOURCE_OUTAGE: Definition(
+        "MINOR", "WIRELESSOPS SOURCE OUTAGE", "communication",
+        "A source of evidence says that it is out: see to it; proposals that need it wait",
+    ),
+    Problem.DESCRIPTOR_REFUSED: Definition(
+        "WARNING", "WIRELESSOPS DESCRIPTOR REFUSED", "processingError",
+        "The changed config-file.json has faults, the log names them: the old configuration stays in force",
+    ),
+    Problem.RESTART_NEEDED: Definition(
+        "WARNING", "WIRELESSOPS RESTART NEEDED", "processingError",
+        "Controls of the changed config-file.json come into force with a restart: restart the guards one by one",
+    ),
+}  # fmt: skip
+
+
+class Identity(NamedTuple):
+    """What an alarm is known by, beside the application."""
+
+    problem: Problem
+    managed_object: str
+    identifying: str
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """One alarm. `info` is for people, and no part of what it is known by."""
+
+    identity: Identity
+    info: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """One thing to tell the alarm manager: an alarm is raised, or (`info` of None) one is cleared."""
+
+    identity: Identity
+    info: str | None
+
+    @property
+    def raises(self) -> bool:
+        """Whether it raises."""
+        return self.info is not None
+
+    def document(self, application: str, at_ns: int) -> dict[str, Any]:
+        """As the alarm manager reads it. Its clock counts nanoseconds (manager.go: `time.Unix(0, alarmTime)`)."""
+        return {
+            "managedObjectId": self.identity.managed_object,
+            "applicationId": application,
+            "specificProblem": int(self.identity.problem),
+            "perceivedSeverity": DEFINITIONS[self.identity.problem].severity if self.raises else "CLEARED",
+            "additionalInfo": (self.info or "")[:MOST_INFO],
+            "identifyingInfo": self.identity.identifying,
+            "AlarmAction": "RAISE" if self.raises else "CLEAR",
+            "AlarmTime": at_ns,
+        }
+
+
+def definitions_document() -> dict[str, Any]:
+    """All problems, as the alarm manager's `/define` takes them; what it knows already it leaves as it is."""
+    return {
+        "alarmdefinitions": [
+            {
+                "alarmId": int(problem),
+                "alarmText": definition.text,
+                "eventType": definition.event_type,
+                "operationInstructions": definition.instructions,
+                "raiseDelay": 0,
+                "clearDelay": 0,
+                "timeToLive": 0,
+            }
+            for problem, definition in DEFINITIONS.items()
+        ]
+    }
+
+
+class AlarmBook:
+    """Which alarms stand, and which of that the alarm manager is still to be told.
+
+    It holds one notice an alarm, the latest: what is raised and cleared before it could be told is never told. Its
+    size is bounded by the alarms that stand, and those that the manager may still believe to stand.
+    """
+
+    def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
+        self._standing: dict[Identity, str] = {}
+        self._believed: set[Identity] = set()
+        self._due: OrderedDict[Identity, None] = OrderedDict()
+        self._changed = changed
+
+    def __len__(self) -> int:
+        """How many notices are due."""
+        return len(self._due)
+
+    @property
+    def standing(self) -> Mapping[Identity, str]:
+        """The alarms that stand, and what is said of each."""
+        return self._standing
+
+    def put(self, alarm: Alarm) -> None:
+        """It stands. Nothing is told where it stood before, whatever it says now."""
+        new = alarm.identity not in self._standing
+        self._standing[alarm.identity] = alarm.info
+        if new:
+            self._tell(alarm.identity)
+
+    def clear(self, identity: Identity) -> None:
+        """It stands no longer. Nothing is told of one that the manager cannot believe to stand."""
+        if self._standing.pop(identity, None) is not None or identity in self._believed:
+            self._tell(identity)
+
+    def inherit(self, identity: Identity) -> None:
+        """The manager believes that it stands, or may: what is so is told in any case."""
+        self._believed.add(identity)
+        self._tell(identity)
+
+    def forget(self, identities: Iterable[Identity]) -> None:
+        """They are another guard's now: nothing more is told of them."""
+        for identity in identities:
+            self._standing.pop(identity, None)
+            self._believed.discard(identity)
+            self._due.pop(identity, None)
+
+    def remind(self) -> None:
+        """Tell all that stand once more: the manager may have been restarted, and what it knows twice it suppresses."""
+        for identity in self._standing:
+            self._tell(identity)
+
+    def next(self) -> Notice | None:
+        """What is to be told next, None where the manager knows all. It is told anew until it was `told`."""
+        while self._due:
+            identity = next(iter(self._due))
+            info = self._standing.get(identity)
+            if info is not None:
+                self._believed.add(identity)  # from the first try on: one that timed out may have been read
+                return Notice(identity, info)
+            if identity in self._believed:
+                return Notice(identity, None)
+            del self._due[identity]
+        return None
+
+    def told(self, notice: Notice) -> None:
+        """The manager took it."""
+        if not notice.raises:
+            self._believed.discard(notice.identity)
+        if notice.raises == (notice.identity in self._standing):
+            self._due.pop(notice.identity, None)
+
+    def _tell(self, identity: Identity) -> None:
+        self._due[identity] = None
+        self._changed()
+
+
+class Alarms:
+    """Observer of a guard: an ESCALATE stands as an alarm until its proposal is decided, or is one no longer.
+
+    `application` is what the alarm manager calls this deployment; `partition_of` gives the partition of a region;
+    `changed` is called when there is something to tell. What else may stand is brought by `hold`.
+    """
+
+    def __init__(self, application: str, partition_of: Callable[[str], int], changed: Callable[[], None]) -> None:
+        self.application = application
+        self.book = AlarmBook(changed)
+        self._partition_of = partition_of
+        self._waiting: dict[int, OrderedDict[ProposalKey, Alarm]] = {}
+        self._raised: dict[int, set[ProposalKey]] = {}
+        self._held: dict[tuple[Problem, int | None], frozenset[Identity]] = {}
+
+    def published(self, published: Published) -> None:
+        """A decision stands."""
+        key = ProposalKey(published.region, published.decision.proposal_id)
+        if published.decision.action == "ESCALATE" and not published.final:
+            self._escalated(published.partition, key, published.codes)
+        elif key in self._waiting.get(published.partition, ()):
+            self._settled(published.partition, key)
+
+    def taken_up(self, partition: int, said: Iterable[Said]) -> None:
+        """A partition is ours; `said`: what was decided in it, in order. What waits in it for a person stands."""
+        latest = {one.key: one for one in said}
+        for key, one in latest.items():
+            if one.action == "ESCALATE" and not one.final:
+                self._escalated(partition, key, sorted(one.codes))
+
+    def given_up(self, partition: int) -> None:
+        """A partition is ours no longer: its next owner tells what there is to tell."""
+        waiting: Iterable[ProposalKey] = self._waiting.pop(partition, ())
+        self._raised.pop(partition, None)
+        self.book.forget([_more(self.application, partition), *map(_escalation, waiting)])
+        for problem, where in [held for held in self._held if held[1] == partition]:
+            gone = self._held.pop((problem, where))
+            self.book.forget(gone - self._all_held(problem))
+
+    def hold(self, problem: Problem, partition: int | None, alarms: Iterable[Alarm]) -> None:
+        """Of a problem exactly these stand in a partition of ours; None: in this guard."""
+        found = {alarm.identity: alarm for alarm in alarms}
+        gone = self._held.get((problem, partition), frozenset()) - found.keys()
+        self._held[problem, partition] = frozenset(found)
+        for identity in gone - self._all_held(problem):
+            self.book.clear(identity)
+        for alarm in found.values():
+            self.book.put(alarm)
+
+    def believed(self, active: Iterable[Mapping[str, Any]]) -> None:
+        """What the alarm manager says is active (its `/active`). What is ours to tell and does not stand is cleared."""
+        for document in active:
+            if document.get("applicationId") != self.application:
+                continue
+            try:
+                problem = Problem(document["specificProblem"])
+                identity = Identity(problem, str(document["managedObjectId"]), str(document["identifyingInfo"]))
+            except (KeyError, ValueError):
+                continue
+            if self._is_ours(identity) and identity not in self.book.standing:
+                self.book.inherit(identity)
+
+    def _is_ours(self, identity: Identity) -> bool:
+        """Whether we know all that can make it stand."""
+        if identity.problem is Problem.MORE_ESCALATIONS:
+            return identity.identifying in {f"partition {partition}" for _, partition in self._held}
+        partition = None
+        if identity.managed_object != self.application:
+            partition = self._partition_of(identity.managed_object)
+        elif identity.problem is Problem.SWITCH:
+            return any(problem is Problem.SWITCH for problem, _ in self._held)
+        known = Problem.SOURCE_OUTAGE if identity.problem is Problem.ESCALATION else identity.problem
+        return (known, partition) in self._held
+
+    def _all_held(self, problem: Problem) -> frozenset[Identity]:
+        return frozenset().union(*(held for (of, _), held in self._held.items() if of is problem))
+
+    def _escalated(self, partition: int, key: ProposalKey, codes: Iterable[str]) -> None:
+        waiting = self._waiting.setdefault(partition, OrderedDict())
+        raised = self._raised.setdefault(partition, set())
+        waiting[key] = alarm = Alarm(_escalation(key), ", ".join(codes))
+        if key in raised or len(raised) < MOST_ESCALATIONS:
+            raised.add(key)
+            self.book.put(alarm)
+        else:
+            self.book.put(Alarm(_more(self.application, partition), f"{MOST_ESCALATIONS} have an alarm of their own"))
+
+    def _settled(self, partition: int, key: ProposalKey) -> None:
+        waiting, raised = self._waiting[partition], self._raised[partition]
+        del waiting[key]
+        self.book.clear(_escalation(key))
+        if key in raised:
+            raised.discard(key)
+            following = next((other for other in waiting if other not in raised), None)
+            if following is not None:
+                raised.add(following)
+                self.book.put(waiting[following])
+        if len(waiting) <= len(raised):
+            self.book.clear(_more(self.application, partition))
+
+
+def alarms_of(status: PartitionStatus, application: str) -> dict[Problem, list[Alarm]]:
+    """The alarms that the status of a partition makes: sources in outage, and the switches in force."""
+    outages = [
+        Alarm(Identity(Problem.SOURCE_OUTAGE, view.region, view.source), f"limit of its evidence: {view.limit_ms} ms")
+        for view in status.sources
+        if view.state == "outage"
+    ]
+    switches = [
+        Alarm(
+            Identity(Problem.SWITCH, switch["region"] or application, "switch"),
+            f"{switch['mode']}: {switch['operator']}: {switch['reason']}",
+        )
+        for switch in status.switches
+    ]
+    return {Problem.SOURCE_OUTAGE: outages[:MOST_OUTAGES], Problem.SWITCH: switches}
+
+
+def _escalation(key: ProposalKey) -> Identity:
+    return Identity(Problem.ESCALATION, key.region, key.proposal_id)
+
+
+def _more(application: str, partition: int) -> Identity:
+    return Identity(Problem.MORE_ESCALATIONS, application, f"partition {partition}")
