@@ -26,7 +26,7 @@ from xapp.evidence.series import ReportColumns
 from xapp.evidence.store import EvidenceStore
 from xapp.integrity.operator import VERDICT, repeats
 from xapp.leases import AppliedControl, ControlBook
-from xapp.model import Decision, Episode, Malformed, Measurement, Proposal, Report
+from xapp.model import Decision, Episode, Malformed, Measurement, Proposal, Report, Switch
 
 DEFAULT_HISTORY_MS: Final = 60_000
 DEFAULT_HISTORY_COUNT: Final = 4096
@@ -74,7 +74,8 @@ class Resume:
 class Stamp:
     """What a decision on `control` carries beside the decision itself.
 
-    `sequence` counts the decisions of one control partition; `attempt` those on one proposal, from 1.
+    `sequence` counts the decisions of one control partition; `attempt` those on one proposal, from 1; `until_ms`: when
+    its final decision comes at the latest, None where this is it.
     """
 
     guard: str
@@ -87,6 +88,7 @@ class Stamp:
     proposal_offset: int = 0
     resume: Resume = Resume(0, 0)
     asked: Asked | None = None
+    until_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,11 @@ class ProposalDocument:
         """Its deadline, where it has one that is an integer."""
         said = self.document.get("deadline_ms")
         return said if isinstance(said, int) and not isinstance(said, bool) else None
+
+    def named(self, member: str) -> str | None:
+        """A member that names something; None where it is no string, or one too long to be repeated in a message."""
+        said = self.document.get(member)
+        return said if isinstance(said, str) and len(said) <= MAX_ID_LENGTH else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +234,8 @@ class RegionState:
         if asked is not None:
             self.asks.note(asked)
 
-    def decide(self, proposal: ProposalDocument, t_ms: int) -> Decision:
-        """Decide one proposal at t. Exceptions are bugs of ours: nothing may be released then."""
+    def decide(self, proposal: ProposalDocument, t_ms: int, switch: Switch | None = None) -> Decision:
+        """Decide one proposal at t, under the switch in force. Exceptions are bugs: nothing may be released then."""
         ref = proposal.document.get("contract_ref")
         contract = self.contracts.get(ref) if isinstance(ref, str) else None
         episode_id = f"{self.region}/{proposal.proposal_id}"
@@ -237,7 +244,7 @@ class RegionState:
         read = read_proposal(proposal.document, contract, t_ms)
         if isinstance(read, Malformed):
             return assure(Episode(episode_id, t_ms, contract, (), read, proposal.document))
-        return assure(self.episode(contract, read, proposal.document, t_ms))
+        return assure(self.episode(contract, read, proposal.document, t_ms, switch))
 
     def outcome(self, decision: Decision, proposal: ProposalDocument, t_ms: int, stamp: Stamp) -> Outcome:
         """The bytes of a decision under its stamp."""
@@ -261,6 +268,9 @@ class RegionState:
             },
             "lease": decision.lease,
             "asked": None if asked is None else asked.document(),
+            "proposer": proposal.named("proposer"),
+            "contract_ref": proposal.named("contract_ref"),
+            "until_ms": stamp.until_ms,
         }
         return Outcome(
             decision=decision,
@@ -269,7 +279,14 @@ class RegionState:
             request_value=None if asked is None else self._request(decision, proposal, t_ms, asked),
         )
 
-    def episode(self, contract: Contract, proposal: Proposal, raw: Mapping[str, Any], t_ms: int) -> Episode:
+    def episode(
+        self,
+        contract: Contract,
+        proposal: Proposal,
+        raw: Mapping[str, Any],
+        t_ms: int,
+        switch: Switch | None = None,
+    ) -> Episode:
         """The episode of a proposal that could be read, built from the evidence it touches."""
         resolution = contract.resolve(proposal.bindings)
         return Episode(
@@ -281,6 +298,7 @@ class RegionState:
             proposal_raw=raw,
             sources=self.asks.terms(self.store.sources(t_ms, resolution.sources), t_ms),
             controls=self.controls.controls_for(proposal.control_key, resolution, t_ms),
+            switch=switch,
         )
 
     def effect(self, control: AppliedControl, t_ms: int) -> bool | None:

@@ -14,6 +14,7 @@ from streams.guard_restore import ANSWERED_LIMIT, Past, ProposalKey, Said, Start
 from streams.messages import Evidence
 from streams.open_proposals import OpenProposal, OpenProposals
 from streams.settings import GuardSettings
+from streams.switching import Switches
 from streams.topics import NoRegion, partition_of, region_of
 from xapp.chain import Chain
 from xapp.contract import Contract
@@ -43,6 +44,7 @@ class Books:
         self.reported = Read(0, 0, 0) if last is None else last.read
         self.sequence = 0 if last is None else last.sequence + 1
         self.chain: Chain = past.chain
+        self.switches = Switches(past.switches)
         self.answered_queries = start.answered_queries
         self._partitions = partitions
         self._topics = settings.topics
@@ -55,6 +57,8 @@ class Books:
         self._open_keys: dict[ProposalKey, str] = {}
         self._answered: OrderedDict[ProposalKey, str] = OrderedDict()
         self._interim: dict[ProposalKey, Said] = {}
+        self._began_ms: dict[ProposalKey, int] = {}
+        self._taken_up: dict[ProposalKey, str] = {}
         self._asked: deque[tuple[int, str, Asked]] = deque()
         self.open_bytes = 0
         self._take_up(past)
@@ -97,6 +101,8 @@ class Books:
         self.next[tp] = max(self.next[tp], offset)
         if tp.topic == self._topics.telemetry:
             self.note_asked_before(offset)
+        elif tp.topic == self._topics.proposals and offset >= self._reread_to:
+            self._taken_up.clear()
 
     def read(self) -> Read:
         """How far the inputs are taken in."""
@@ -123,7 +129,7 @@ class Books:
 
     def known(self, key: ProposalKey) -> str | None:
         """The digest of a proposal that is open or was answered."""
-        return self._open_keys.get(key) or self._answered.get(key)
+        return self._open_keys.get(key) or self._answered.get(key) or self._taken_up.get(key)
 
     def enter(self, proposal: OpenProposal) -> None:
         """A proposal was read: it is open, and goes on where a former owner left it."""
@@ -132,11 +138,16 @@ class Books:
         if proposal.message.offset < self._reread_to:
             proposal.since_sequence = self._first_sequence
         before = self._interim.pop(key, None)
+        self._began_ms.pop(key, None)
         if before is not None and before.digest == proposal.document.digest:
             proposal.attempt, proposal.said = before.attempt, (before.action, before.codes)
         self._open_keys[key] = proposal.document.digest
         self.open_bytes += proposal.size
         self.open.add(proposal)
+
+    def began_ms(self, key: ProposalKey) -> int | None:
+        """When a former owner first decided on a proposal that is to be taken up; None where none did."""
+        return self._began_ms.get(key)
 
     def close(self, proposal: OpenProposal) -> None:
         """A proposal has its final decision."""
@@ -159,8 +170,12 @@ class Books:
             if said.final:
                 self._note_answered(said.key, said.digest)
                 self._interim.pop(said.key, None)
+                self._began_ms.pop(said.key, None)
+                if past.last is not None and said.proposal_offset >= past.last.resume.proposals:
+                    self._taken_up[said.key] = said.digest  # it will be read again, however many were answered since
             else:
                 self._interim[said.key] = said
+                self._began_ms.setdefault(said.key, said.decided_at_ms)
             if said.lease is not None:
                 self.state(said.key.region).controls.grant(said.lease)
             if said.asked is not None:

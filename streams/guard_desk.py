@@ -31,8 +31,9 @@ from streams.open_proposals import OpenProposal
 from streams.publishing import Late, Outgoing, Publisher, PublishError, TooLarge
 from streams.settings import GuardSettings
 from streams.tuning import LiveTuning
-from streams.waking import LOOK_AGAIN_MS, wakes
+from streams.waking import LOOK_AGAIN_MS, touched_by_answer, wakes
 from xapp.contract import Contract
+from xapp.governor import SHADOW
 from xapp.model import Decision
 
 AT_ONCE: Final = 64
@@ -288,15 +289,17 @@ class Desk:
         An APPLY that may not be, or whose authority will have ended before the batch is written, is held back.
         """
         state, t_ms = self.books.state(proposal.region), self._clock()
-        decision = state.decide(proposal.document, t_ms)
+        decision = state.decide(proposal.document, t_ms, self.books.switches.in_force(proposal.region))
+        codes = frozenset(v.code for v in decision.violations if v.blocking)
         asked = None
-        final = decision.action in ("APPLY", "ABSTAIN") or t_ms >= proposal.until_ms
+        until_ms = self._until_ms(proposal, decision.action)
+        final = decision.action in ("APPLY", "ABSTAIN") or SHADOW in codes or t_ms >= until_ms
         letters: list[Outgoing] = []
         if too_large:
             decision, letters, final = *self._unrecordable(proposal, decision, t_ms), True
+            codes = frozenset(v.code for v in decision.violations if v.blocking)
         if decision.action == "RETRY" and not final and proposal.attempt < _INTERIM_LIMIT:
             asked = state.asks.next_request(decision, t_ms)
-        codes = frozenset(v.code for v in decision.violations if v.blocking)
         said = (decision.action, codes)
         news = said != proposal.said and proposal.attempt < _INTERIM_LIMIT
         ends_ms = decision.valid_until_ms
@@ -316,6 +319,7 @@ class Desk:
             proposal_offset=proposal.message.offset,
             resume=self.books.resume(),
             asked=asked,
+            until_ms=None if final else until_ms,
         )
         key = proposal.message.key
         outcome = state.outcome(decision, proposal.document, t_ms, stamp)
@@ -399,7 +403,7 @@ class Desk:
                         appended_at_ms=proposal.message.timestamp,
                         decided_at_ms=one.t_ms,
                         published_at_ms=now_ms,
-                        until_ms=None if one.final else proposal.until_ms,
+                        until_ms=None if one.final else self._until_ms(proposal, one.decision.action),
                         decide_s=one.decide_s,
                         publish_s=publish_s,
                         headers=proposal.message.headers,
@@ -409,14 +413,25 @@ class Desk:
     def _wait(self, proposal: OpenProposal, decision: Decision) -> None:
         state, now_ms = self.books.state(proposal.region), self._clock()
         contract = self._contracts[proposal.document.document["contract_ref"]]
-        wake_ms = min(proposal.until_ms, now_ms + LOOK_AGAIN_MS, state.next_lease_end_ms(decision, contract, now_ms))
+        until_ms = self._until_ms(proposal, decision.action)
+        wake_ms = min(until_ms, now_ms + LOOK_AGAIN_MS, state.next_lease_end_ms(decision, contract, now_ms))
         if decision.valid_until_ms is not None:
             wake_ms = min(wake_ms, decision.valid_until_ms + 1)
         if decision.retry is not None:
             outstanding = state.asks.outstanding(decision.retry.source, now_ms)
             if outstanding is not None:
                 wake_ms = min(wake_ms, outstanding.until_ms + 1)
-        self.books.open.wait(proposal, wakes(proposal.region, decision, contract), wake_ms)
+        keys = wakes(proposal.region, decision, contract)
+        if now_ms >= proposal.until_ms:  # it waits for a person: evidence is looked at now and then
+            keys = frozenset(touched_by_answer(proposal.region, decision.proposal_id))
+        self.books.open.wait(proposal, keys, wake_ms)
+
+    def _until_ms(self, proposal: OpenProposal, action: str) -> int:
+        """When a decision of this action would be the final one. Escalated ones wait longer, while they are not many:
+        a person answers a few, and what waits is looked at again and again.
+        """
+        many = len(self.books.open) > self._tuning.now.queue_limit // 2
+        return proposal.until_ms if many or action != "ESCALATE" else proposal.escalated_until_ms
 
     def _wants_checkpoint(self, now_ms: int) -> bool:
         index, at_ms = self._checkpoint

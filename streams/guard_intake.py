@@ -25,10 +25,11 @@ from streams.messages import AnswerMessage, AsOfQuery, OutcomeMessage, ViewQuery
 from streams.open_proposals import OpenProposal
 from streams.publishing import Outgoing
 from streams.settings import GuardSettings
+from streams.switching import Kept, is_switch, read_switch
 from streams.telemetry import Undecodable
 from streams.topics import NoRegion
 from streams.tuning import LiveTuning
-from streams.waking import touched_by, touched_by_answer, touched_by_outcome
+from streams.waking import touched_by, touched_by_answer, touched_by_outcome, touched_by_switch
 from streams.wire import parse_object
 from xapp.contract_loading import document_errors
 from xapp.evidence.store import Contradiction
@@ -111,7 +112,15 @@ class Intake:
         self._wake.set()
 
     async def take_in(self) -> None:
-        """What has been read by now; what comes meanwhile is for the next turn: a flood keeps nothing waiting."""
+        """What has been read by now; what comes meanwhile is for the next turn: a flood keeps nothing waiting.
+
+        Switches that were read are kept with the next batch, so none is known to a decision and to no later owner.
+        """
+        await self._take_all()
+        if self._books.warm:  # before, an older one is read again and must not displace a newer one
+            self._outbox += map(self._release.switched, self._books.switches.changed())
+
+    async def _take_all(self) -> None:
         for number in range(1, len(self._inbox) + 1):
             message = self._inbox.popleft()
             if isinstance(message, Reached):
@@ -175,11 +184,15 @@ class Intake:
         if known is not None:
             self._counters.repeated_proposals += 1
             return
-        now_ms = self._clock()
-        until_ms = now_ms + self._tuning.now.hold_ms
-        if document.deadline_ms is not None:
-            until_ms = min(document.deadline_ms + 1, now_ms + OPEN_LIMIT_MS)
-        self._books.enter(OpenProposal(message, key.region, document, document.deadline_ms, until_ms))
+        now_ms, tuning = self._clock(), self._tuning.now
+        began_ms = min(now_ms, self._books.began_ms(key) or now_ms)
+        last_ms = began_ms + OPEN_LIMIT_MS
+        if document.deadline_ms is None:
+            until_ms = min(now_ms + tuning.hold_ms, last_ms)
+            escalated_ms = min(began_ms + tuning.escalation_ms, last_ms)
+        else:
+            until_ms = escalated_ms = min(document.deadline_ms + 1, last_ms)
+        self._books.enter(OpenProposal(message, key.region, document, document.deadline_ms, until_ms, escalated_ms))
 
     def _take_query(self, message: Any) -> None:
         if not self._books.warm and message.timestamp < self._clock() - QUESTION_MS:
@@ -212,8 +225,12 @@ class Intake:
 
     def _take_answer(self, message: Any) -> None:
         try:
+            document = parse_object(message.value)
+            if is_switch(document):
+                self._take_switch(message, document)
+                return
             state = self._books.glance(self._books.region_of(message))
-            given = AnswerMessage.model_validate(parse_object(message.value))
+            given = AnswerMessage.model_validate(document)
             state.take_answer(given, message.timestamp)
             self._books.keep(state)
         except ValidationError as error:
@@ -224,6 +241,22 @@ class Intake:
             return
         self._counters.answers[given.verdict] += 1
         self._books.open.touch(touched_by_answer(state.region, given.proposal_id))
+
+    def _take_switch(self, message: Any, document: Mapping[str, Any]) -> None:
+        region = None if message.key is None else self._books.region_of(message)
+        switch = read_switch(document, region)
+        self._books.switches.take(Kept(region, message.offset, switch))
+        self._books.open.touch(touched_by_switch(region))
+        if message.offset >= self._books.reported.answers:
+            log.warning(
+                "switch",
+                mode=switch.mode,
+                region=region,
+                partition=message.partition,
+                operator=switch.operator,
+                reason=switch.reason,
+                switch_id=switch.switch_id,
+            )
 
     def _reject_unless_told(self, message: Any, told: int, reason: str) -> None:
         """What is read again after a change of owner was told by its dead letter before."""

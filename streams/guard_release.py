@@ -14,6 +14,7 @@ from streams.headers import cloud_event
 from streams.messages import OutcomeMessage
 from streams.publishing import Headers, Outgoing
 from streams.settings import GuardSettings
+from streams.switching import Kept, kept_document
 from xapp.chain import CHECKPOINT_TYPE, RECORD_TYPE, Chain
 from xapp.model import AppliedControl
 from xapp.signing import Signer, seal, sign_document
@@ -70,6 +71,13 @@ class Release:
         key = orjson.dumps([region, control.control_key])
         time_ms = control.applied_at_ms or control.granted_at_ms
         return self._keyed(self._topics.controls, key, value, control.decision_id, "control/1", time_ms)
+
+    def switched(self, kept: Kept) -> Outgoing:
+        """A switch as it stands now: the newest of its scope, which outlives the message that brought it."""
+        value = sign_document(kept_document(kept, self._partition), self._signer)
+        key = orjson.dumps({"switch": kept.region})
+        message = kept.message
+        return self._keyed(self._topics.controls, key, value, message.switch_id, "switched/1", message.at_ms)
 
     def view(self, key: bytes, query_id: str, value: bytes) -> Outgoing:
         """The answer to a question."""

@@ -16,6 +16,7 @@ from streams.asking import Asked
 from streams.deciding import Read, Resume
 from streams.guard_reading import Lost
 from streams.reading import read_to
+from streams.switching import Kept, read_kept
 from streams.topics import NoRegion, Topics, region_of
 from xapp.chain import Chain, ChainError, Checkpoint
 from xapp.leases import AppliedControl, ControlError, read_control
@@ -53,6 +54,7 @@ class Said:
     decided_at_ms: int
     read: Read
     resume: Resume
+    proposal_offset: int
     lease: AppliedControl | None
     asked: Asked | None
 
@@ -79,12 +81,20 @@ class Said:
                 decided_at_ms=said["decided_at_ms"],
                 read=Read(evidence["offset"], evidence["outcomes"], evidence["answers"]),
                 resume=Resume(resume["proposals"], resume["sequence"]),
+                proposal_offset=said["proposal_offset"],
                 lease=read_control(said["lease"]) if said["lease"] and said["decided_at_ms"] >= since_ms else None,
                 asked=None if asked is None else Asked(asked["source"], asked["count"], asked["until_ms"]),
             )
         except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, NoRegion, ControlError):
             return None
-        numbers = (found.sequence, found.attempt, found.decided_at_ms, *vars_of(found.read), *vars_of(found.resume))
+        numbers = (
+            found.sequence,
+            found.attempt,
+            found.decided_at_ms,
+            found.proposal_offset,
+            *vars_of(found.read),
+            *vars_of(found.resume),
+        )
         texts = (found.key.proposal_id, found.digest, found.action)
         sound = all(type(n) is int for n in numbers) and all(type(t) is str for t in texts)
         return found if sound and type(found.final) is bool else None
@@ -103,11 +113,12 @@ def blocking_codes(violations: Any) -> frozenset[str]:
 @dataclass(slots=True)
 class Past:
     """What the log says of a partition. `said`: its decisions, in order, as far back as they can matter; `controls`:
-    with their region, the newest of each key, however old.
+    with their region, the newest of each key, however old; `switches`: the newest of each scope that was kept.
     """
 
     said: list[Said] = field(default_factory=list)
     controls: list[tuple[str, AppliedControl]] = field(default_factory=list)
+    switches: list[Kept] = field(default_factory=list)
     chain: Chain = field(default_factory=lambda: Chain(0))
 
     @property
@@ -140,7 +151,7 @@ async def read_past(
     broker's access control that only guards write there.
     """
     past = Past(chain=await _chain(consumer, topics, partition, trusted))
-    past.controls = await _controls(consumer, TopicPartition(topics.controls, partition), trusted)
+    past.controls, past.switches = await _kept(consumer, TopicPartition(topics.controls, partition), trusted)
     distance = 2 * ANSWERED_LIMIT
     tp = TopicPartition(topics.control, partition)
     while True:
@@ -178,22 +189,27 @@ async def _chain(consumer: AIOKafkaConsumer, topics: Topics, partition: int, tru
     return Chain(partition)
 
 
-async def _controls(
+async def _kept(
     consumer: AIOKafkaConsumer, tp: TopicPartition, trusted: KnownKeys | None
-) -> list[tuple[str, AppliedControl]]:
-    """The newest control of each key."""
+) -> tuple[list[tuple[str, AppliedControl]], list[Kept]]:
+    """The newest control of each key, and the newest switch of each scope."""
     begin, end = await _bounds(consumer, tp)
     newest: dict[tuple[str, str], AppliedControl] = {}
+    switches: dict[str | None, Kept] = {}
     async for message in read_to(consumer, {tp: end}, {tp: begin}):
         try:
             said = orjson.loads(message.value or b"")
             if trusted is not None and check_document(said, trusted) is not None:
                 continue
+            switch = read_kept(said, tp.partition)
+            if switch is not None:
+                switches[switch.region] = switch
+                continue
             control = read_control(said["control"])
             newest[region_of(said["region"].encode()), control.control_key] = control
         except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, NoRegion, ControlError):
             continue
-    return [(region, control) for (region, _), control in newest.items()]
+    return [(region, control) for (region, _), control in newest.items()], list(switches.values())
 
 
 async def _newest(
@@ -230,7 +246,7 @@ async def find_start(
     """Where a new owner reads on. `committed`: the group's offset of `proposals`; times in ms.
 
     Outcomes are read back as far as decisions are taken up with what they granted, answers as long as a proposal may be
-    open.
+    open, and in any case from where the last decision had read: a switch that stands below was kept with it.
 
     `finds_times`: whether the broker says where a time stands; inputs are read from their beginning where it does not.
     """
@@ -239,7 +255,7 @@ async def find_start(
     consumer.assign(list(tps.values()))
     begins, ends = await consumer.beginning_offsets(list(tps.values())), await consumer.end_offsets(list(tps.values()))
     back = {"telemetry": evidence_ms, "outcomes": controls_ms + _MARGIN_MS}
-    back["answers"] = max(evidence_ms, OPEN_LIMIT_MS)
+    back["answers"] = max(evidence_ms, OPEN_LIMIT_MS) + _MARGIN_MS
     back |= {"queries": QUESTION_MS, "views": QUESTION_MS}
     found = await consumer.offsets_for_times({tps[name]: max(0, now_ms - ms) for name, ms in back.items()})
     positions: dict[TopicPartition, int] = {}
@@ -247,6 +263,10 @@ async def find_start(
         at, nothing_so_young = found.get(tps[name]), (ends if finds_times else begins)[tps[name]]
         positions[tps[name]] = nothing_so_young if at is None else at.offset
     last, proposals = past.last, tps["proposals"]
+    answers = tps["answers"]
+    known = last is not None and last.read.answers <= ends[answers]  # else nothing is, or another topic had its name
+    told = max(begins[answers], last.read.answers) if last is not None and known else begins[answers]
+    positions[answers] = min(positions[answers], told)
     resume = max(committed or 0, 0 if last is None else last.resume.proposals)
     gone = None
     if begins[proposals] > resume and (last is not None or committed is not None):

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
+from streams.topics import MAX_REGION_LENGTH
 from xapp.contract_document import contract_schema
 from xapp.model import Action
 from xapp.times import EARLIEST_MS, LATEST_MS
@@ -18,6 +19,7 @@ EpochMs = Annotated[int, Field(strict=True, ge=EARLIEST_MS, lt=LATEST_MS, descri
 """A time that is neither in seconds nor in µs: the range of `decided_at_ms` in the rules of assurance, section 1."""
 
 Text = Annotated[str, Field(strict=True, min_length=1)]
+ShortText = Annotated[str, Field(strict=True, min_length=1, max_length=100)]
 Count = Annotated[int, Field(strict=True, ge=0)]
 
 
@@ -107,7 +109,9 @@ class DecisionMessage(Wire):
     The idempotency key is (`proposal_id`, `attempt`); a decision that is not `final` is followed by another one;
     `sequence` counts the decisions of one partition; `proposal_digest` is the SHA-256 of the proposal's content (its
     JSON with sorted keys). `lease`: what an APPLY granted (an item of an episode's `controls`); `asked`: the request
-    of a RETRY. `signature` is absent where the guard runs unsigned.
+    of a RETRY; `until_ms`: when the final decision comes at the latest, unless the action changes; null: this is it.
+    `proposer` and `contract_ref` are the proposal's, null where they are no strings of at most 1,000 characters.
+    `signature` is absent where the guard runs unsigned.
     """
 
     format: Literal["wirelessops.decision/1"]
@@ -138,6 +142,9 @@ class DecisionMessage(Wire):
     evidence: Evidence
     lease: dict[str, Any] | None
     asked: AskedMessage | None
+    proposer: str | None
+    contract_ref: str | None
+    until_ms: EpochMs | None
     signature: SignatureMessage | None = None
 
 
@@ -210,6 +217,43 @@ class AnswerMessage(Wire):
     reason: Text
     at_ms: EpochMs
     settles: list[Settled] = []
+
+
+SWITCH_FORMAT: Final = "wirelessops.switch/1"
+SWITCHED_FORMAT: Final = "wirelessops.switched/1"
+
+
+class SwitchMessage(Wire):
+    """`answers`: an operator's switch. `hold` (the kill switch) and `shadow` turn what would be APPLY into HOLD.
+
+    The key is `region`; without a key (`region` null) it is for all regions of its partition, and is written to every
+    partition. Of one scope the newest in the log counts, of both the stricter: `hold`, `shadow`, `live`. The form is
+    closed: one that says more than these members is refused as a whole, for what it would not loosen is unknown.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Literal["wirelessops.switch/1"] = "wirelessops.switch/1"
+    switch_id: ShortText
+    mode: Literal["live", "hold", "shadow"]
+    operator: ShortText
+    reason: Annotated[str, Field(strict=True, min_length=1, max_length=500)]
+    at_ms: EpochMs
+    region: Annotated[str, Field(strict=True, min_length=1, max_length=MAX_REGION_LENGTH)] | None = None
+
+
+class SwitchedMessage(Wire):
+    """`controls`: the newest switch of a scope, kept by the partition's owner; `offset`: where it stood on `answers`.
+
+    Its key is `{"switch": region}`, region null for the switch for all regions.
+    """
+
+    format: Literal["wirelessops.switched/1"] = "wirelessops.switched/1"
+    partition: Count
+    region: str | None
+    offset: Count
+    switch: SwitchMessage
+    signature: SignatureMessage | None = None
 
 
 class DeadLetterMessage(Wire):
@@ -347,6 +391,8 @@ MODELS: Final[dict[str, type[Wire]]] = {
     "wirelessops.request/1": RequestMessage,
     "wirelessops.outcome/1": OutcomeMessage,
     "wirelessops.answer/1": AnswerMessage,
+    "wirelessops.switch/1": SwitchMessage,
+    "wirelessops.switched/1": SwitchedMessage,
     "wirelessops.dead-letter/1": DeadLetterMessage,
     "wirelessops.view/1": ViewMessage,
     "wirelessops.status/1": StatusMessage,

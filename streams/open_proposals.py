@@ -21,7 +21,8 @@ from streams.deciding import NEVER_MS, ProposalDocument
 class OpenProposal:
     """One proposal without a final decision.
 
-    `message`: its Kafka message. `until_ms`: when it gets its final decision at the latest. `since_sequence`: all
+    `message`: its Kafka message. `until_ms`: when it gets its final decision at the latest, but while it is escalated:
+    then `escalated_until_ms`, for a person is slower than evidence. `since_sequence`: all
     decisions on it have at least this sequence. `attempt`: decisions published so far; `said`: what the last of them
     said (action, blocking codes). `keys` and `wake_ms`: what it waits for.
     """
@@ -31,6 +32,7 @@ class OpenProposal:
     document: ProposalDocument
     deadline_ms: int | None
     until_ms: int
+    escalated_until_ms: int
     since_sequence: int = 0
     attempt: int = 0
     said: tuple[str, frozenset[str]] | None = None
@@ -132,6 +134,7 @@ class OpenProposals:
         for proposal in self._open.values():
             if proposal.deadline_ms is None:
                 proposal.until_ms -= by_ms
+                proposal.escalated_until_ms -= by_ms
             self._make_ready(proposal)
 
     def close(self, proposal: OpenProposal) -> None:

@@ -28,8 +28,8 @@ class Recorder:
     `start()` returns once the starting offsets are fixed.
 
     Telemetry comes before what was decided on it only per partition of one topic; offsets say the rest.
-    `from_beginning`: what the topics hold already, too. `start()` raises KafkaError or TimeoutError where Kafka does
-    not answer within 15 s, OSError where the file cannot be written.
+    `from_beginning`: what the topics hold already, too; `whole`: topics of which that is always recorded. `start()`
+    raises KafkaError or TimeoutError where Kafka does not answer within 15 s, OSError where the file cannot be written.
     """
 
     def __init__(
@@ -39,13 +39,14 @@ class Recorder:
         out: Path,
         *,
         from_beginning: bool = False,
+        whole: Sequence[str] = (),
         security: KafkaSecurity = PLAINTEXT,
     ) -> None:
         self._options = security.aiokafka_options()
         self._bootstrap_servers = bootstrap_servers
         self._topics = topics
         self._out = out
-        self._from_beginning = from_beginning
+        self._whole = frozenset(topics if from_beginning else whole)
         self._stopping = False
         self._consumer: AIOKafkaConsumer | None = None
         self._writer: RecordingWriter | None = None
@@ -107,9 +108,9 @@ class Recorder:
                     TopicPartition(topic, partition) for partition in sorted(await producer.partitions_for(topic))
                 )
         consumer.assign(tps)
-        begins = await (consumer.beginning_offsets if self._from_beginning else consumer.end_offsets)(tps)
+        begins, ends = await consumer.beginning_offsets(tps), await consumer.end_offsets(tps)
         for tp in tps:
-            consumer.seek(tp, begins[tp])
+            consumer.seek(tp, (begins if tp.topic in self._whole else ends)[tp])
 
     async def _close(self) -> None:
         if self._writer is not None:

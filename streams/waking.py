@@ -8,6 +8,7 @@ from typing import Final
 from streams.telemetry import SourceStatus
 from xapp.contract import Contract
 from xapp.evidence.series import ReportColumns
+from xapp.governor import KILL_SWITCH
 from xapp.model import Decision
 
 LOOK_AGAIN_MS: Final = 1_000
@@ -34,12 +35,21 @@ def touched_by_answer(region: str, proposal_id: str) -> list[Hashable]:
     return [(region, "answer", proposal_id)]
 
 
+def touched_by_switch(region: str | None) -> list[Hashable]:
+    """The keys that a switch touches: of a region, or, of None, of all regions."""
+    return [("switch", region)]
+
+
 def wakes(region: str, decision: Decision, contract: Contract) -> frozenset[Hashable]:
-    """What could change a decision that is not final: evidence of what blocks it, its sources, controls, an answer."""
+    """What could change a decision that is not final: evidence of what blocks it, its sources, controls, an answer,
+    an operator's switch.
+    """
     keys: set[Hashable] = {(region, "answer", decision.proposal_id)}
     blocking = [violation for violation in decision.violations if violation.blocking]
     if any(violation.code in _BY_CONTROLS for violation in blocking):
         keys.add((region, "controls"))
+    if any(violation.code == KILL_SWITCH for violation in blocking):
+        keys.update(touched_by_switch(None) + touched_by_switch(region))
     resolution = contract.resolve(decision.bindings)
     fields = set(_observed(contract, decision))
     for member in resolution.members:

@@ -330,6 +330,7 @@ async def test_live_decisions_are_a_function_of_the_telemetry_before_them_the_pr
             final=decision["final"],
             proposal_offset=decision["proposal_offset"],
             resume=Resume(resume["proposals"], resume["sequence"]),
+            until_ms=decision["until_ms"],
         )
         asked = read_proposal_bytes(proposals[decision["proposal_id"]])
         t_ms = decision["decided_at_ms"]

@@ -15,7 +15,7 @@ T0 = 1_790_000_000_000
 
 def proposal(offset: int, deadline_ms: int | None = None, until_ms: int = T0 + 10_000) -> OpenProposal:
     document = ProposalDocument(f"p{offset}", {}, "d")
-    return OpenProposal(SimpleNamespace(offset=offset), "north", document, deadline_ms, until_ms)
+    return OpenProposal(SimpleNamespace(offset=offset), "north", document, deadline_ms, until_ms, until_ms)
 
 
 def filled(*deadlines: int | None) -> OpenProposals:

@@ -18,7 +18,7 @@ from xapp.episode import EpisodeError, episode_from
 ENVELOPE: Final = frozenset(
     {
         "attempt", "final", "sequence", "guard", "region", "decided_at_ms", "proposal_digest", "proposal_offset",
-        "resume", "evidence", "lease", "asked", "signature", "chain",
+        "resume", "evidence", "lease", "asked", "proposer", "contract_ref", "until_ms", "signature", "chain",
     }
 )  # fmt: skip
 

@@ -25,6 +25,8 @@ _HELD: Final = frozenset(
 _HELD_CONSTRAINTS: Final = frozenset({"gap", "not_sustained"})
 
 
+KILL_SWITCH: Final = "kill_switch"
+SHADOW: Final = "shadow"
 _UNANSWERABLE: Final = frozenset({"malformed", "expired", "denied"})
 _BY_CONTROLS: Final = frozenset({"lease_conflict", "budget"})
 
@@ -122,7 +124,7 @@ def _asked(f: Findings) -> str:
 
 def switched(switch: Switch) -> Violation:
     """What an operator's switch files against a decision that would be APPLY."""
-    code = "kill_switch" if switch.mode == "hold" else "shadow"
+    code = KILL_SWITCH if switch.mode == "hold" else SHADOW
     at = datetime.fromtimestamp(switch.at_ms / 1000, UTC).isoformat(timespec="milliseconds")
     return Violation(code, None, None, (), False, True, f"set by {switch.operator} at {at}: {switch.reason}")
 

@@ -16,8 +16,8 @@ from streams.recorder import Recorder
 from streams.topics import DEFAULT_PREFIX, topics
 
 STOP_TIMEOUT_S = 5.0
-REPLAYED = ("telemetry", "proposals", "outcomes", "answers", "control", "records", "checkpoints")
-"""What a replay of a live run needs, and what its tamper evidence rests on."""
+REPLAYED = ("telemetry", "proposals", "outcomes", "answers", "control", "controls", "records", "checkpoints")
+"""What a replay of a live run needs (of `controls`, the switches in force), and what its tamper evidence rests on."""
 
 
 def record(
@@ -40,7 +40,9 @@ def record(
     except (AttributeError, ValueError) as error:
         return _complain(f"options: {error}")
     log_to_stderr()
-    recorder = Recorder(bootstrap_servers, chosen, out, from_beginning=from_beginning, security=security)
+    recorder = Recorder(
+        bootstrap_servers, chosen, out, from_beginning=from_beginning, whole=(names.controls,), security=security
+    )
     return run_bounded(lambda watchdog: _record(recorder, seconds, watchdog), STOP_TIMEOUT_S)
 
 

@@ -34,6 +34,7 @@ from streams.messages import AnswerMessage, OutcomeMessage
 from streams.recording import RecordedMessage, RecordingError, read_recording
 from streams.replay.recorded import Unreadable, UnreadableRecording
 from streams.replay.summary import SHOWN, Verdicts
+from streams.switching import Kept, Switches, is_switch, read_kept, read_switch
 from streams.telemetry import Undecodable
 from streams.topics import NoRegion, Topics, region_of, topics
 from streams.wire import parse_object
@@ -42,6 +43,7 @@ from xapp.chain import unlinked
 from xapp.contract import Contract
 from xapp.evidence.store import Contradiction
 from xapp.leases import AppliedControl, ControlError, read_control
+from xapp.model import Switch
 from xapp.signing import EnvelopeError, open_envelope, unsigned
 
 _CONTROL: Final = "control"
@@ -87,6 +89,8 @@ def read(paths: Sequence[Path], unreadable: list[Unreadable]) -> Recorded:
         raise UnreadableRecording(f"{paths[0].name}: no recording of a run: {reason}")
     names = topics(control[0].removesuffix(_CONTROL))
     records = by_topic.get(names.records)
+    for place, message in _kept_switches(by_topic[names.controls].values(), names.answers):
+        by_topic[names.answers].setdefault(place, message)
     return Recorded(
         topics=names,
         inputs={name: _by_partition(by_topic[name]) for name in (names.telemetry, names.outcomes, names.answers)},
@@ -147,19 +151,21 @@ def decide_again(
                 comparison.differing.append(f"{place}: no decision: {error!r}")
                 continue
             past.read_to(live.stamp.read)
-            state = past.state(live.region)
+            state, switch = past.state(live.region), past.switches.in_force(live.region)
             proposal = recorded.proposals.get((live.region, live.proposal_id, live.digest))
             if proposal is None:
                 comparison.without_proposal += 1
             else:
-                outcome = _again(state, proposal, live, message)
+                outcome = _again(state, proposal, live, message, switch)
                 _compare(outcome, message, recorded, comparison, place)
                 yield outcome
             state.note(live.lease, live.stamp.asked)
 
 
-def _again(state: RegionState, proposal: ProposalDocument, live: _Live, message: RecordedMessage) -> Outcome:
-    decision = state.decide(proposal, live.t_ms)
+def _again(
+    state: RegionState, proposal: ProposalDocument, live: _Live, message: RecordedMessage, switch: Switch | None
+) -> Outcome:
+    decision = state.decide(proposal, live.t_ms, switch)
     outcome = state.outcome(decision, proposal, live.t_ms, live.stamp)
     if unsigned(message.value or b"") != outcome.control_value:  # its record may have been too large to write
         short = unrecordable(state.region, proposal, live.t_ms, len(decision.record))
@@ -188,6 +194,7 @@ class _Partition:
             for name in (names.telemetry, names.outcomes, names.answers)
         }
         self._names = names
+        self.switches = Switches()
 
     def state(self, region: str) -> RegionState:
         """The state of a region."""
@@ -221,7 +228,12 @@ class _Partition:
         self.state(region_of(message.key)).take_outcome(outcome, message.timestamp_ms)
 
     def _note_answer(self, message: RecordedMessage) -> None:
-        given = AnswerMessage.model_validate(parse_object(message.value))
+        document = parse_object(message.value)
+        if is_switch(document):
+            region = None if message.key is None else region_of(message.key)
+            self.switches.take(Kept(region, message.offset, read_switch(document, region)))
+            return
+        given = AnswerMessage.model_validate(document)
         with suppress(Contradiction):
             self.state(region_of(message.key)).take_answer(given, message.timestamp_ms)
 
@@ -252,6 +264,7 @@ class _Live:
             proposal_offset=said["proposal_offset"],
             resume=Resume(said["resume"]["proposals"], said["resume"]["sequence"]),
             asked=None if asked is None else Asked(asked["source"], asked["count"], asked["until_ms"]),
+            until_ms=said["until_ms"],
         )
         return cls(
             region_of(message.key), said["proposal_id"], said["proposal_digest"], said["decided_at_ms"], stamp,
@@ -287,6 +300,20 @@ def _proposals(messages: Iterable[RecordedMessage]) -> Iterator[tuple[tuple[str,
         with suppress(NotAProposal, NoRegion):  # a dead letter of the live run: no decision answers it
             proposal = read_proposal_bytes(message.value)
             yield (region_of(message.key), proposal.proposal_id, proposal.digest), proposal
+
+
+def _kept_switches(
+    messages: Iterable[RecordedMessage], answers: str
+) -> Iterator[tuple[tuple[int, int], RecordedMessage]]:
+    """The switches that owners kept, where they stood on `answers`: a recording may have begun after they were set."""
+    for message in messages:
+        with suppress(ValueError):
+            kept = read_kept(parse_object(message.value), message.partition)
+            if kept is not None:
+                key = None if kept.region is None else kept.region.encode()
+                value = orjson.dumps(kept.message.model_dump())
+                said = RecordedMessage(answers, message.partition, kept.offset, message.timestamp_ms, key, value)
+                yield (message.partition, kept.offset), said
 
 
 def _by_partition(messages: Mapping[tuple[int, int], RecordedMessage]) -> dict[int, list[RecordedMessage]]:
