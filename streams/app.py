@@ -1,30 +1,23 @@
-"""The Faust app: lifecycle, web and the low-rate topics. It starts and stops the guard's control path.
-
-Web: `/ric/v1/health/alive`, `/ric/v1/health/ready`, `GET /v1/evidence`, `GET /v1/view`, `GET /v1/stats`.
-"""
+"""The Faust app: lifecycle and the low-rate topics. It starts and stops the guard's control path and its web server."""
 
 from __future__ import annotations
 
 import asyncio
 import tempfile
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import faust
-import structlog
 from mode import Service
 
-from streams.answering import BadQuery, read_web_query
-from streams.guard import Guard, NotHere
+from streams.configuration import Configuration
+from streams.guard import Guard
 from streams.messages import DeadLetterMessage
 from streams.settings import GuardSettings
-from streams.topics import NoRegion
+from streams.web.server import WebServer
 from streams.wire import parse_object
-
-log = structlog.get_logger(__name__)
 
 
 class GuardService(Service):
@@ -62,8 +55,15 @@ class GuardService(Service):
             self.finished.set()
 
 
-def create_app(settings: GuardSettings, guard: Guard) -> tuple[faust.App, GuardService]:
-    """The app and its control path, not started. To be called in the running event loop."""
+def create_app(
+    settings: GuardSettings, guard: Guard, configuration: Configuration | None = None
+) -> tuple[faust.App, GuardService]:
+    """The app and its control path, not started. To be called in the running event loop.
+
+    With a `web_port` it has a web server, which listens before the control path is up, so that it can be asked why that
+    is not. `configuration`: what the guard runs with, by `settings` alone where none is given. Raises SettingsError for
+    a tokens file that cannot be read.
+    """
     brokers = [f"kafka://{server.strip()}" for server in settings.bootstrap_servers.split(",")]
     app = faust.App(
         f"{settings.prefix}app.{settings.guard_name}",
@@ -74,16 +74,22 @@ def create_app(settings: GuardSettings, guard: Guard) -> tuple[faust.App, GuardS
         loop=asyncio.get_running_loop(),
         topic_allow_declare=False,
         topic_disable_leader=True,
-        web_enabled=settings.web_port is not None,
-        web_bind=settings.web_host,
-        web_host=settings.web_host,
-        web_port=settings.web_port or 6066,
+        web_enabled=False,
     )
     service = GuardService(guard, loop=app.loop, beacon=app.beacon)
-    app.add_dependency(service)
     alarms: Counter[str] = Counter()
     _count_dead_letters(app, settings, alarms)
-    _serve_web(app, guard, alarms)
+    if settings.web_port is not None:
+        running = configuration or Configuration(settings, guard.tuning)
+
+        async def topics_made() -> Sequence[int]:
+            await service.started_up.wait()
+            return guard.partitions
+
+        app.add_dependency(
+            WebServer(settings, guard, running, topics_made, alarms, loop=app.loop, beacon=app.beacon)
+        )
+    app.add_dependency(service)
     return app, service
 
 
@@ -104,41 +110,3 @@ def _blamed_topic(value: bytes | None) -> str:
         return DeadLetterMessage.model_validate(parse_object(value)).topic
     except ValueError:
         return "unreadable"
-
-
-@dataclass(frozen=True, slots=True)
-class _Reply:
-    status: int
-    document: Any
-
-
-def readiness(why_not: str | None) -> _Reply:
-    """What `/ric/v1/health/ready` says."""
-    return _Reply(200, {"status": "ready"}) if why_not is None else _Reply(503, {"status": "not ready", "why": why_not})
-
-
-def _serve_web(app: faust.App, guard: Guard, alarms: Mapping[str, int]) -> None:
-    def ask(request: Any, kind: str) -> _Reply:
-        try:
-            region, query = read_web_query(kind, request.query)
-            reply = guard.ask(region, query)
-        except (BadQuery, NoRegion) as error:
-            return _Reply(400, {"error": str(error)})
-        except NotHere as error:
-            return _Reply(503, {"error": str(error)})
-        return _Reply(400 if reply.error is not None else 200, reply.model_dump())
-
-    def page(path: str, reply: Any) -> None:
-        @app.page(path, name=path.strip("/").replace("/", "-"))
-        async def view(web: Any, request: Any) -> Any:
-            found = reply(request)
-            return web.json(found.document, status=found.status)
-
-    page("/ric/v1/health/alive", lambda _: _Reply(200, {"status": "alive"}))
-    page(
-        "/ric/v1/health/ready",
-        lambda _: readiness(guard.why_not_ready()),
-    )
-    page("/v1/evidence", lambda request: ask(request, "as_of"))
-    page("/v1/view", lambda request: ask(request, "view"))
-    page("/v1/stats", lambda _: _Reply(200, {**guard.stats(), "dead_letters_of_all": dict(alarms)}))

@@ -21,7 +21,7 @@ app = typer.Typer(
 )
 contract_app = typer.Typer(no_args_is_help=True, help="Contracts.")
 record_app = typer.Typer(help="Record topics to a file; export decision records.")
-keys_app = typer.Typer(no_args_is_help=True, help="Signing keys.")
+keys_app = typer.Typer(no_args_is_help=True, help="Signing keys, and operators' tokens.")
 app.add_typer(contract_app, name="contract")
 app.add_typer(keys_app, name="keys")
 app.add_typer(record_app, name="record")
@@ -109,6 +109,16 @@ def keys_show(file: Annotated[Path, typer.Argument(metavar="FILE", help="A priva
     from streams.commands.keys import show_keys
 
     raise typer.Exit(show_keys(file))
+
+
+@keys_app.command("token")
+def keys_token(
+    operator: Annotated[str, typer.Option(help="Who may act with it, by the guard's web.")],
+) -> None:
+    """A new bearer token for an operator, told this once, and the line for the file of --operator-tokens."""
+    from streams.commands.keys import new_operator_token
+
+    raise typer.Exit(new_operator_token(operator))
 
 
 @contract_app.command("check")

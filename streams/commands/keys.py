@@ -1,4 +1,4 @@
-"""`wirelessops keys`: make a signing key; say which key a file holds."""
+"""`wirelessops keys`: make a signing key, or an operator's token; say which key a file holds."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from streams.keys import KeyFault, holds_private_key, public_keys, public_pem, read_signing_key, write_new
+from streams.web.operators import line_of, new_token
 from xapp.signing import keyid_of
 
 OK, INVALID = 0, 2
@@ -32,6 +33,17 @@ def show_keys(path: Path) -> int:
     return OK
 
 
-def _complain(fault: KeyFault) -> int:
+def new_operator_token(operator: str) -> int:
+    """A new token, and the line of the tokens file for it. The token is told here and never again."""
+    token = new_token()
+    try:
+        line = line_of(operator, token)
+    except ValueError as fault:
+        return _complain(fault)
+    print(f"token: {token}\nline:  {line}")
+    return OK
+
+
+def _complain(fault: ValueError) -> int:
     sys.stderr.write(f"{fault}\n")
     return INVALID

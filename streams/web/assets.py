@@ -1,4 +1,4 @@
-"""The files of the page, read once when the server is made: what is served is what is in this table, and nothing else."""
+"""The files of the page, read once when the server is made: what stands in this table is served, and nothing else."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def new_token() -> str:
 
 
 def line_of(operator: str, token: str) -> str:
-    """The line of the tokens file that lets the bearer of a token act as `operator`. Raises ValueError for a bad name."""
+    """The line of the tokens file for an operator's token. Raises ValueError for a bad name."""
     if not _NAME.fullmatch(operator):
         raise ValueError(
             f"operator {operator!r}: letters, digits, '.', '_', '@' and '-', at most 100, the first a letter or a digit"
@@ -59,7 +59,7 @@ def read_entries(text: str) -> tuple[Entry, ...]:
         words = line.partition("#")[0].split()
         if not words:
             continue
-        if len(words) != 2:  # noqa: PLR2004 - a name and a digest
+        if len(words) != 2:
             faults.append(f"line {number}: a name and the SHA-256 of a token are required")
         elif not _NAME.fullmatch(words[0]):
             faults.append(f"line {number}: no name of an operator")
