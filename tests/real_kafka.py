@@ -109,7 +109,7 @@ def in_container() -> Iterator[str]:
     from testcontainers.core.container import DockerContainer
 
     port = KafkaCluster.free_port()
-    container = DockerContainer(IMAGE).with_env("PORT", str(port)).with_bind_ports(port, port)
+    container = DockerContainer(IMAGE).with_envs(**_broker_at(port)).with_bind_ports(port, port)
     try:
         container.start()
         address = f"127.0.0.1:{port}"
@@ -121,6 +121,35 @@ def in_container() -> Iterator[str]:
         yield address
     finally:
         container.stop(force=True, delete_volume=True)
+
+
+def _broker_at(port: int) -> dict[str, str]:
+    """Variables of Kafka's official image: one broker at 127.0.0.1:`port`, as its clients see it."""
+    return {
+        "CLUSTER_ID": "4L6g3nShT-eMCtK--X86sw",
+        "KAFKA_NODE_ID": "1",
+        "KAFKA_PROCESS_ROLES": "broker,controller",
+        "KAFKA_CONTROLLER_QUORUM_VOTERS": "1@127.0.0.1:9093",
+        "KAFKA_CONTROLLER_LISTENER_NAMES": "CONTROLLER",
+        "KAFKA_LISTENERS": f"CLIENT://0.0.0.0:{port},CONTROLLER://127.0.0.1:9093",
+        "KAFKA_ADVERTISED_LISTENERS": f"CLIENT://127.0.0.1:{port}",
+        "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "CLIENT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "KAFKA_INTER_BROKER_LISTENER_NAME": "CLIENT",
+        "KAFKA_LOG_DIRS": "/var/lib/kafka/data/log",
+        "KAFKA_NUM_PARTITIONS": "4",
+        "KAFKA_AUTO_CREATE_TOPICS_ENABLE": "false",
+        "KAFKA_MESSAGE_MAX_BYTES": "20000000",
+        "KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR": "1",
+        "KAFKA_OFFSETS_TOPIC_NUM_PARTITIONS": "4",
+        "KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR": "1",
+        "KAFKA_TRANSACTION_STATE_LOG_MIN_ISR": "1",
+        "KAFKA_TRANSACTION_STATE_LOG_NUM_PARTITIONS": "4",
+        "KAFKA_SHARE_COORDINATOR_STATE_TOPIC_REPLICATION_FACTOR": "1",
+        "KAFKA_SHARE_COORDINATOR_STATE_TOPIC_MIN_ISR": "1",
+        "KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS": "0",
+        "KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS": "500",
+        "KAFKA_LOG_CLEANER_DEDUPE_BUFFER_SIZE": "4194304",
+    }
 
 
 def _answers(address: str, timeout_s: float = 60.0) -> bool:
