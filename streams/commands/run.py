@@ -62,7 +62,10 @@ async def serve(settings: GuardSettings, guard: Guard, watchdog: ExitWatchdog) -
     from streams.app import create_app
 
     stop = until_signal()
-    app, control_path = create_app(settings, guard)
+    try:
+        app, control_path = create_app(settings, guard)
+    except SettingsError as error:
+        return _complain(error, EXIT_BAD_START)
     failure: BaseException | None = None
     running = asyncio.create_task(_run_app(app), name="app")
     try:
