@@ -401,9 +401,9 @@ MODELS: Final[dict[str, type[Wire]]] = {
 
 def schemas() -> dict[str, dict[str, Any]]:
     """JSON Schema (draft 2020-12) of every message, by its `format`."""
-    from streams import telemetry
+    from streams import sealed_messages, telemetry
 
     found = {name: model.model_json_schema() for name, model in MODELS.items()}
     found["wirelessops.query/1"] = QUERY.json_schema()
     found["wirelessops.contract/1"] = contract_schema()
-    return {**found, **telemetry.wire_schemas()}
+    return {**found, **telemetry.wire_schemas(), **sealed_messages.sealed_schemas()}
