@@ -32,6 +32,7 @@ from streams.publishing import Fenced, PlainPublisher, Publisher, PublishError
 from streams.settings import GuardSettings
 from streams.status import PartitionStatus, StatusWriter
 from streams.topics import partition_of
+from streams.tracing import Tracing
 from streams.transactions import TransactionalPublisher
 from streams.tuning import LiveTuning, Tuning
 from xapp.contract import Contract
@@ -61,8 +62,9 @@ class Guard:
     """The control path. `start()`, then `run()` until `stop()`; `ready` says whether proposals are being decided.
 
     `clock` gives t, Unix ms; without a `signer` everything it writes says that it is unsigned; `trusted`: keys of
-    guards whose decisions are taken up, None for whatever the log holds; `observers` are told what was published.
-    `run()` raises whatever made it fail; nothing is released after that.
+    guards whose decisions are taken up, None for whatever the log holds; `observers` are told what was published, and
+    so is `tracing`, whose spans decisions then name. `run()` raises whatever made it fail; nothing is released after
+    that.
     """
 
     def __init__(
@@ -73,12 +75,15 @@ class Guard:
         signer: Signer | None = None,
         trusted: KnownKeys | None = None,
         observers: Iterable[Observer] = (),
+        tracing: Tracing | None = None,
     ) -> None:
         self.settings = settings
         self.tuning = LiveTuning(Tuning.of(settings))
         self.counters = Counters()
         self.metrics = Metrics(self, clock)
-        self._observers = Observers((self.metrics, *observers), self.counters.observer_failed)
+        self._traced = tracing is not None
+        every = (self.metrics, *observers, *(() if tracing is None else (tracing,)))
+        self._observers = Observers(every, self.counters.observer_failed)
         self._topics = settings.topics
         self._contracts = contracts
         self._clock = clock
@@ -349,7 +354,7 @@ class Guard:
         took_s = round(time.monotonic() - began, 3)
         log.info("partition taken up", partition=partition, decisions=len(past.said), after_s=took_s)
         books = Books(partition, self._partitions, settings, self._contracts, past, start)
-        release = Release(partition, settings, self._clock, self._signer)
+        release = Release(partition, settings, self._clock, self._signer, self._traced)
         return Desk(
             books, settings, self.tuning, self._contracts, self._clock, publisher, release, self.counters,
             self._reader.mark, self._observers, start.gone,

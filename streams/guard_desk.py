@@ -324,7 +324,7 @@ class Desk:
         key = proposal.message.key
         outcome = state.outcome(decision, proposal.document, t_ms, stamp)
         record, chain = self._release.record(key, outcome, stamp, t_ms, self.books.chain)
-        messages = [*self._release.decision(key, outcome, stamp, t_ms), *letters]
+        messages = [*self._release.decision(proposal.message, outcome, stamp, t_ms), *letters]
         if decision.lease is not None:
             messages.append(self._release.control(proposal.region, decision.lease))
         if not too_large and not all(map(self._release.fits, (record, *messages))):

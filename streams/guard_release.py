@@ -10,11 +10,12 @@ import orjson
 
 from streams.deadletters import dead_letter
 from streams.deciding import Outcome, Stamp
-from streams.headers import cloud_event
+from streams.headers import cloud_event, decision_event
 from streams.messages import OutcomeMessage
 from streams.publishing import Headers, Outgoing
 from streams.settings import GuardSettings
 from streams.switching import Kept, kept_document
+from streams.trace_context import passed_on, span_of
 from xapp.chain import CHECKPOINT_TYPE, RECORD_TYPE, Chain
 from xapp.model import AppliedControl
 from xapp.signing import Signer, seal, sign_document
@@ -25,16 +26,24 @@ _OVERHEAD_BYTES: Final = 1_000
 
 
 class Release:
-    """Makes the messages of one partition. `clock` gives Unix ms; without a `signer` they say they are unsigned."""
+    """Makes the messages of one partition. `clock` gives Unix ms; without a `signer` they say they are unsigned; where
+    the guard is `traced`, decisions name its own span as the one to go on from.
+    """
 
     def __init__(
-        self, partition: int, settings: GuardSettings, clock: Callable[[], int], signer: Signer | None
+        self,
+        partition: int,
+        settings: GuardSettings,
+        clock: Callable[[], int],
+        signer: Signer | None,
+        traced: bool = False,
     ) -> None:
         self._partition = partition
         self._topics = settings.topics
         self._guard = settings.guard_name
         self._clock = clock
         self._signer = signer
+        self._traced = traced
         self._source = f"/wirelessops/guard/{settings.guard_name}"
         self._max_bytes = settings.max_message_bytes
 
@@ -48,14 +57,17 @@ class Release:
         value = seal(payload, RECORD_TYPE, self._signer)
         return self._keyed(self._topics.records, key, value, self._id(outcome, stamp), "record/1", t_ms), after
 
-    def decision(self, key: bytes, outcome: Outcome, stamp: Stamp, t_ms: int) -> list[Outgoing]:
-        """The decision, and the request of a RETRY."""
-        names, identity = self._topics, self._id(outcome, stamp)
+    def decision(self, proposal: Any, outcome: Outcome, stamp: Stamp, t_ms: int) -> list[Outgoing]:
+        """The decision on the proposal of a message, and the request of a RETRY: both carry its trace context on."""
+        names, identity, key = self._topics, self._id(outcome, stamp), proposal.key
         value = sign_document(outcome.control_value, self._signer)
         until_ms = outcome.decision.valid_until_ms
         found = [self._keyed(names.control, key, value, identity, "decision/1", t_ms, until_ms)]
         if outcome.request_value is not None:
             found.append(self._keyed(names.requests, key, outcome.request_value, identity, "request/1", t_ms))
+        trace = passed_on(proposal.headers, span_of(identity) if self._traced else None)
+        for outgoing in found:
+            outgoing.headers.extend(trace)
         return found
 
     def outcome(self, key: bytes, outcome: OutcomeMessage) -> Outgoing:
@@ -137,7 +149,7 @@ class Release:
         ]
 
     def _id(self, outcome: Outcome, stamp: Stamp) -> str:
-        return f"{outcome.decision.decision_id}/{stamp.attempt}"
+        return decision_event(outcome.decision.decision_id, stamp.attempt)
 
     def _keyed(
         self, topic: str, key: bytes, value: bytes, identity: str, kind: str, time_ms: int, until_ms: int | None = None

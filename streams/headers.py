@@ -26,6 +26,11 @@ def cloud_event(*, event_id: str, source: str, kind: str, time_ms: int) -> list[
     ]
 
 
+def decision_event(decision_id: str, attempt: int) -> str:
+    """The event id of an attempt at a decision: of its record, its decision and its request."""
+    return f"{decision_id}/{attempt}"
+
+
 def rfc3339(time_ms: int) -> str:
     """Unix ms as RFC 3339 in UTC with milliseconds; times beyond the year 9999 saturate."""
     try:

@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 
 import structlog
 
+from streams.headers import decision_event
 from xapp.model import Decision
 
 NO_REASON: Final = "none"
@@ -49,6 +50,11 @@ class Published:
     def waited_s(self) -> float:
         """From the broker's taking the proposal to this decision, seconds; the clocks may differ: at least 0."""
         return max(0, self.decided_at_ms - self.appended_at_ms) / 1000
+
+    @property
+    def event_id(self) -> str:
+        """The CloudEvents id of its message on `control`."""
+        return decision_event(self.decision.decision_id, self.attempt)
 
     @property
     def codes(self) -> tuple[str, ...]:

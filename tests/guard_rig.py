@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -108,10 +108,17 @@ class Rig:
         await self._producer.stop()
 
     async def send(
-        self, topic: str, value: bytes | None, key: bytes | None = REGION.encode(), timestamp_ms: int | None = None
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None = REGION.encode(),
+        timestamp_ms: int | None = None,
+        headers: Sequence[tuple[str, bytes]] | None = None,
     ) -> Any:
         """Produce one message and wait for its ack; gives (topic, partition, offset, …)."""
-        return await self._producer.send_and_wait(self.prefix + topic, value, key=key, timestamp_ms=timestamp_ms)
+        return await self._producer.send_and_wait(
+            self.prefix + topic, value, key=key, timestamp_ms=timestamp_ms, headers=headers
+        )
 
     async def wait_for(
         self, topic: str, wanted: Callable[[dict[str, Any]], bool] = lambda _: True, wait_s: float = WAIT_S
