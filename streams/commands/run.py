@@ -12,13 +12,15 @@ from typing import Any
 import structlog
 
 from streams.broker import EmbeddedBroker
-from streams.guard import Guard
+from streams.decision_log import DecisionLog
+from streams.guard import Guard, unix_ms
 from streams.guard_kafka import Unreachable
 from streams.kafka_config import kafka_security
 from streams.keys import KeyFault, ephemeral_key, known_keys, signing_key
 from streams.lifecycle import ExitWatchdog, first_of, run_bounded, until_signal
 from streams.logs import log_to_stderr
 from streams.settings import GuardSettings, SettingsError, check_port, load_contracts
+from streams.tracing import start_tracing
 from xapp.signing import KnownKeys, Signer
 
 log = structlog.get_logger(__name__)
@@ -49,7 +51,11 @@ def run(bootstrap_servers: str | None, kafka_config: Path | None = None, **optio
             log_to_stderr(settings.log_level)
             contracts = load_contracts(settings.contracts_dir)
             signer = _signer(settings)
-            guard = Guard(settings, contracts, signer=signer, trusted=_trusted(settings, signer))
+            tracing = start_tracing(os.environ, settings.guard_name)
+            if tracing is not None:
+                stack.callback(tracing.stop)
+            trusted = _trusted(settings, signer)
+            guard = Guard(settings, contracts, unix_ms, signer, trusted, observers=[DecisionLog()], tracing=tracing)
             if settings.web_port is not None:
                 check_port(settings.web_host, settings.web_port)
         except (SettingsError, KeyFault, RuntimeError) as error:
