@@ -81,6 +81,14 @@ def verify(
     raise typer.Exit(code)
 
 
+@app.command()
+def explain(file: File) -> None:
+    """Why a decision was taken: every row of the policy held against its record, the one taken, and the next one."""
+    from streams.commands.explain import explain_file
+
+    raise typer.Exit(explain_file(file))
+
+
 @app.command("actuate-check")
 def actuate_check(
     file: File,
@@ -243,6 +251,26 @@ def answer(
     code = give_answer(
         bootstrap_servers, proposal_id, verdict, region=region, operator=operator, reason=reason,
         settles=settle or [], prefix=prefix, kafka_config=kafka_config,
+    )  # fmt: skip
+    raise typer.Exit(code)
+
+
+@app.command()
+def switch(
+    mode: Annotated[str, typer.Argument(metavar="live|hold|shadow")],
+    bootstrap_servers: Annotated[str, typer.Option("--bootstrap-servers", help="Kafka.")],
+    operator: Annotated[str, typer.Option(help="Who switches.")],
+    reason: Annotated[str, typer.Option(help="Why.")],
+    region: Annotated[str | None, typer.Option(help="Of this region alone; none: of all.")] = None,
+    prefix: Prefix = "wirelessops.",
+    kafka_config: KafkaConfig = None,
+) -> None:
+    """Kill switch (hold), shadow mode, or live again: hold and shadow turn every APPLY into HOLD."""
+    from streams.commands.switch import switch as write_switch
+
+    code = write_switch(
+        bootstrap_servers, mode, operator=operator, reason=reason, region=region, prefix=prefix,
+        kafka_config=kafka_config,
     )  # fmt: skip
     raise typer.Exit(code)
 

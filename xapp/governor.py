@@ -125,7 +125,7 @@ def _asked(f: Findings) -> str:
 def switched(switch: Switch) -> Violation:
     """What an operator's switch files against a decision that would be APPLY."""
     code = KILL_SWITCH if switch.mode == "hold" else SHADOW
-    at = datetime.fromtimestamp(switch.at_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    at = datetime.fromtimestamp(switch.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     return Violation(code, None, None, (), False, True, f"set by {switch.operator} at {at}: {switch.reason}")
 
 

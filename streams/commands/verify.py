@@ -16,6 +16,7 @@ from typing import Any, Final
 import orjson
 
 from streams.commands.documents import EndsEarly, Refused, Unreadable, documents, read_document
+from streams.commands.printing import printable
 from streams.keys import KeyFault, known_keys
 from streams.recording import RecordedMessage, RecordingError, decode
 from xapp.authorization import FORMAT, digest
@@ -80,14 +81,14 @@ def verify_file(
     if trail.is_empty:
         return _complain(f"{source}: holds no decision")
     if trail.is_plain:
-        sys.stderr.write("".join(f"{_printable(note)}\n" for note in trail.notes))
-        print("\n".join(map(_printable, trail.plain_claims)) or "faithful")
+        sys.stderr.write("".join(f"{printable(note)}\n" for note in trail.notes))
+        print("\n".join(map(printable, trail.plain_claims)) or "faithful")
         return FAILED if trail.plain_claims else OK
     if len(trail.topics) > 1:
         return _complain(f"{source}: holds records of {len(trail.topics)} topics: {', '.join(sorted(trail.topics))}")
     trail.finish(begins)
     said = [*trail.faults, *(f"note: {note}" for note in trail.notes), trail.summary]
-    print("\n".join(map(_printable, said)))
+    print("\n".join(map(printable, said)))
     return trail.code
 
 
@@ -501,13 +502,6 @@ def _name(document: Any) -> str:
     return f"decision {_word(document.get('decision_id'))}, proposal {_word(document.get('proposal_id'))}"
 
 
-def _printable(text: str) -> str:
-    """Text that holds a stranger's as one line of a terminal, which does nothing but show it."""
-    if text.isprintable():
-        return text
-    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
-
-
 def _word(value: Any) -> str:
     """A stranger's text on one line of a terminal."""
     if isinstance(value, str) and value.isprintable() and len(value) <= 200:
@@ -532,5 +526,5 @@ def _begins(texts: Sequence[str]) -> dict[int | None, int]:
 
 
 def _complain(reason: str) -> int:
-    sys.stderr.write(f"{_printable(reason)}\n")
+    sys.stderr.write(f"{printable(reason)}\n")
     return INVALID

@@ -1,0 +1,62 @@
+"""`wirelessops explain`: which row of the policy a decision was taken by, and which would be next, from its record."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from streams.commands.documents import Unreadable, documents, read_document
+from streams.commands.printing import printable
+from xapp.engine import considered
+from xapp.episode import EpisodeError, episode_from
+from xapp.signing import EnvelopeError, is_envelope, read_envelope
+
+OK, INVALID = 0, 2
+
+
+def explain_file(source: str) -> int:
+    """Print why each decision of a file, or of standard input (`-`), was taken: decisions with their full records,
+    plain or in the envelopes of `records`.
+
+    Exit codes: 0; 2 where there is none, or one that cannot be explained, with the place.
+    """
+    told = 0
+    try:
+        for number, document in documents(source):
+            place = f"line {number}: " if number else ""
+            try:
+                lines = list(_explained(document))
+            except KeyError as error:
+                return _complain(f"{source}: {place}is no decision with its full record: no member {error}")
+            except (EnvelopeError, EpisodeError, TypeError, ValueError) as error:
+                return _complain(f"{source}: {place}is no decision with its full record: {error}")
+            print("\n".join(map(printable, ["", *lines] if told else lines)))
+            told += 1
+    except (OSError, Unreadable) as error:
+        return _complain(f"{source}: {error}")
+    return OK if told else _complain(f"{source}: holds no decision")
+
+
+def _explained(document: Any) -> Iterator[str]:
+    """The lines of one. Raises EnvelopeError, EpisodeError, KeyError, TypeError or ValueError for what is none."""
+    if isinstance(document, Exception):
+        raise document
+    decision = read_document(read_envelope(document).payload) if is_envelope(document) else document
+    rows = considered(episode_from(decision["record"]["episode"], {}, recorded=True))
+    chosen = next(i for i, row in enumerate(rows) if row.applies)
+    yield f"{decision['proposal_id']}: {decision['action']}"
+    yield str(decision["explanation"])
+    for number, row in enumerate(rows):
+        mark = "→" if number == chosen else "✓" if row.applies else " "
+        yield f"{mark} {number} {row.action:<8} {row.name}: {row.because}"
+    following = next((row for row in rows[chosen + 1 :] if row.applies), None)
+    if following is not None:
+        yield f"Had that row not applied: {following.action}, {following.name}: {following.because}"
+    if rows[chosen].action != decision["action"]:
+        yield f"Its record gives {rows[chosen].action}: `wirelessops verify` tells what is wrong with it."
+
+
+def _complain(reason: str) -> int:
+    sys.stderr.write(f"{printable(reason)}\n")
+    return INVALID
