@@ -63,6 +63,7 @@ class _Made:
     asked: bool
     messages: list[Outgoing]
     t_ms: int = 0
+    until_ms: int | None = None
     sequence: int = 0
     unrecorded: bool = False
     decide_s: float = 0.0
@@ -333,6 +334,7 @@ class Desk:
         self.books.sequence += 1
         state.note(decision.lease, asked)
         one.messages, one.t_ms, one.sequence, one.unrecorded = messages, t_ms, stamp.sequence, too_large
+        one.until_ms = stamp.until_ms
         return one, [record]
 
     def _unrecordable(self, proposal: OpenProposal, decision: Decision, t_ms: int) -> tuple[Decision, list[Outgoing]]:
@@ -403,7 +405,7 @@ class Desk:
                         appended_at_ms=proposal.message.timestamp,
                         decided_at_ms=one.t_ms,
                         published_at_ms=now_ms,
-                        until_ms=None if one.final else self._until_ms(proposal, one.decision.action),
+                        until_ms=one.until_ms,
                         decide_s=one.decide_s,
                         publish_s=publish_s,
                         headers=proposal.message.headers,

@@ -42,7 +42,8 @@ class GuardSettings(BaseModel):
     `security`: of every connection to Kafka; `alone`: this guard owns all partitions, without a group or transactions
     (the embedded broker has neither); `session_timeout_ms`: a worker not heard of for so long loses its partitions;
     `hold_ms`: how long a proposal without a deadline may wait for its final decision; `escalation_ms`: how long one
-    that is an ESCALATE may wait for a person; `queue_limit`: proposals of one partition that may wait;
+    that is an ESCALATE may wait for a person (longer than `hold_ms` only while at most half of `queue_limit` are open);
+    `queue_limit`: proposals of one partition that may wait;
     `retry_budget_per_s`: requests that one source may get; `signing_key`: PEM of the Ed25519 key that signs decisions;
     `unsigned`: sign none; `trusted_keys`: public keys of all guards of the prefix, past ones too: decisions that none
     of them signed are not taken up (none: all that stand in the log are).
@@ -72,7 +73,7 @@ class GuardSettings(BaseModel):
     alone: bool = False
     session_timeout_ms: Annotated[int, Field(ge=1_000, le=300_000)] = 10_000
     hold_ms: Annotated[int, Field(ge=0, le=600_000)] = 2_000
-    escalation_ms: Annotated[int, Field(ge=0, le=86_400_000)] = 600_000
+    escalation_ms: Annotated[int, Field(ge=0, le=600_000)] = 600_000
     queue_limit: Annotated[int, Field(ge=1, le=1_000_000)] = 2_000
     retry_budget_per_s: Annotated[float, Field(gt=0, le=10_000, allow_inf_nan=False)] = 5.0
     signing_key: Path | None = None

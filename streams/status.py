@@ -10,7 +10,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import orjson
@@ -239,7 +239,7 @@ class StatusWriter:
             sources=views[:MOST_SOURCES],
             source_counts=count_sources(views, t_ms),
             omitted=max(0, len(views) - MOST_SOURCES),
-            switches=(),
+            switches=[] if books is None else [{"region": r, **asdict(s)} for r, s in books.switches.listed()],
         )
 
     async def _write(self, partition: int, status: PartitionStatus) -> None:

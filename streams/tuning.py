@@ -13,7 +13,7 @@ from streams.settings import GuardSettings, LogLevel
 class Tuning:
     """The settings of the same names (`streams.settings.GuardSettings`) that a change reaches without a restart.
 
-    `hold_ms` counts for proposals that are read from now on, `escalation_ms` for what becomes an ESCALATE from now on.
+    `hold_ms` and `escalation_ms` count for proposals that are read from now on.
     """
 
     hold_ms: int
