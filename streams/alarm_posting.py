@@ -21,6 +21,9 @@ REQUEST_S: Final = 5.0
 FIRST_WAIT_S: Final = 0.5
 LONGEST_WAIT_S: Final = 30.0
 """The wait after a failure doubles from the first to the longest."""
+LOOK_S: Final = 1.0
+PAUSE_S: Final = 0.1
+"""Between two rounds: a storm of decisions is looked at so often, and no oftener."""
 REMIND_S: Final = 300.0
 """How often what stands is compared with what the manager has: it may have been restarted without its memory."""
 FLUSH_S: Final = 1.0
@@ -40,14 +43,13 @@ class NotTaken(Exception):
 class AlarmPoster:
     """Tells what stands in `alarms`, until `stop`. `url` is that of raising: `http://HOST:8080/ric/v1/alarms`.
 
-    `look` is called before each round, to bring what stands besides escalations.
+    `look` is called before each round, every `LOOK_S` or after `wake`, and brings what stands.
     """
 
-    def __init__(self, alarms: Alarms, url: str, look: Callable[[], None] = lambda: None, look_s: float = 1.0) -> None:
-        self._alarms = alarms
+    def __init__(self, url: str, application: str, partition_of: Callable[[str], int | None]) -> None:
+        self.alarms = Alarms(application, partition_of, self.wake)
+        self.look: Callable[[], None] = lambda: None
         self._url = url.rstrip("/")
-        self._look = look
-        self._look_s = look_s
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._session: aiohttp.ClientSession | None = None
@@ -77,7 +79,7 @@ class AlarmPoster:
             _, late = await asyncio.wait({self._task}, timeout=FLUSH_S)
             for task in late:
                 task.cancel()
-                log.warning("alarms not told before the end: the next owner tells them", left=len(self._alarms.book))
+                log.warning("alarms not told before the end: the next owner tells them", left=len(self.alarms.book))
             await asyncio.gather(self._task, return_exceptions=True)
         if self._session is not None:
             await self._session.close()
@@ -86,16 +88,17 @@ class AlarmPoster:
         while True:
             self._changed.clear()
             try:
-                self._look()
+                self.look()
                 await self._tell_all()
-            except (NotTaken, aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
+            except Exception as error:  # of whatever kind: without alarms the guard decides on
                 wait_s = self._note_failure(error)
                 self._compared_s = None  # who comes back may have forgotten
                 await _set_within(self._stopping, wait_s)
             else:
                 self._note_success()
                 if not self._stopping.is_set():
-                    await _set_within(self._changed, self._look_s)
+                    await _set_within(self._changed, LOOK_S)
+                    await _set_within(self._stopping, PAUSE_S)
                     continue
             if self._stopping.is_set():
                 return
@@ -106,16 +109,16 @@ class AlarmPoster:
             await self._request("POST", "/define", definitions_document(), optional=True)
             active = await self._request("GET", "/active", None, optional=True)
             if isinstance(active, list):
-                self._alarms.believed(item for item in active if isinstance(item, dict))
-            self._alarms.book.remind()
+                self.alarms.believed(item for item in active if isinstance(item, dict))
+            self.alarms.book.remind()
             self._compared_s = now_s
-        while (notice := self._alarms.book.next()) is not None:
+        while (notice := self.alarms.book.next()) is not None:
             await self._tell(notice)
 
     async def _tell(self, notice: Notice) -> None:
-        document = notice.document(self._alarms.application, time.time_ns())
+        document = notice.document(self.alarms.application, time.time_ns())
         taken = await self._request("POST" if notice.raises else "DELETE", "", document, optional=False)
-        self._alarms.book.told(notice)
+        self.alarms.book.told(notice)
         if taken is not None:
             log.info("alarm raised" if notice.raises else "alarm cleared", **notice.identity._asdict())
 
@@ -129,15 +132,16 @@ class AlarmPoster:
             if optional and reply.status in _NO_SUCH_CALL:
                 return None
             if reply.status in _REFUSED:
-                log.error("the alarm manager refuses an alarm: it is not told again", status=reply.status, said=document)
+                log.error("the alarm manager refuses an alarm: it is not told again", status=reply.status)
                 return None
             raise NotTaken(f"status {reply.status}")
 
     def _note_failure(self, error: Exception) -> float:
         """Gives the seconds to wait; an outage is logged once."""
         if self._failures == 0:
+            ours = not isinstance(error, (NotTaken, aiohttp.ClientError, OSError, TimeoutError))
             why = str(error) or type(error).__name__
-            log.warning("the alarm manager does not take alarms: they are kept", why=why)
+            log.warning("the alarm manager does not take alarms: they are kept", why=why, exc_info=ours)
         self._failures += 1
         return min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(self._failures - 1, 16))
 

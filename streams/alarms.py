@@ -12,10 +12,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import islice
 from typing import Any, Final, Literal, NamedTuple
 
-from streams.guard_restore import ProposalKey, Said
-from streams.observing import Published
+from streams.guard_restore import ProposalKey
 from streams.status import PartitionStatus
 
 MOST_ESCALATIONS: Final = 50
@@ -81,6 +81,10 @@ DEFINITIONS: Final[Mapping[Problem, Definition]] = {
 }  # fmt: skip
 
 
+OF_GUARDS: Final = frozenset({Problem.DEAD_LETTERS, Problem.DESCRIPTOR_REFUSED, Problem.RESTART_NEEDED})
+"""What a guard says of itself; the others are of a partition, and told by its owner."""
+
+
 class Identity(NamedTuple):
     """What an alarm is known by, beside the application."""
 
@@ -95,6 +99,10 @@ class Alarm:
 
     identity: Identity
     info: str
+
+
+Standing = Mapping[Problem, list[Alarm]]
+"""The alarms that stand, by problem; of a problem that is no key nothing is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,43 +226,20 @@ class AlarmBook:
 
 
 class Alarms:
-    """Observer of a guard: an ESCALATE stands as an alarm until its proposal is decided, or is one no longer.
+    """What stands of a guard, brought by `hold` a problem and partition at a time, and what of it is to be told.
 
     `application` is what the alarm manager calls this deployment; `partition_of` gives the partition of a region;
-    `changed` is called when there is something to tell. What else may stand is brought by `hold`.
+    `changed` is called when there is something to tell.
     """
 
-    def __init__(self, application: str, partition_of: Callable[[str], int], changed: Callable[[], None]) -> None:
+    def __init__(
+        self, application: str, partition_of: Callable[[str], int | None], changed: Callable[[], None]
+    ) -> None:
         self.application = application
         self.book = AlarmBook(changed)
         self._partition_of = partition_of
-        self._waiting: dict[int, OrderedDict[ProposalKey, Alarm]] = {}
-        self._raised: dict[int, set[ProposalKey]] = {}
         self._held: dict[tuple[Problem, int | None], frozenset[Identity]] = {}
-
-    def published(self, published: Published) -> None:
-        """A decision stands."""
-        key = ProposalKey(published.region, published.decision.proposal_id)
-        if published.decision.action == "ESCALATE" and not published.final:
-            self._escalated(published.partition, key, published.codes)
-        elif key in self._waiting.get(published.partition, ()):
-            self._settled(published.partition, key)
-
-    def taken_up(self, partition: int, said: Iterable[Said]) -> None:
-        """A partition is ours; `said`: what was decided in it, in order. What waits in it for a person stands."""
-        latest = {one.key: one for one in said}
-        for key, one in latest.items():
-            if one.action == "ESCALATE" and not one.final:
-                self._escalated(partition, key, sorted(one.codes))
-
-    def given_up(self, partition: int) -> None:
-        """A partition is ours no longer: its next owner tells what there is to tell."""
-        waiting: Iterable[ProposalKey] = self._waiting.pop(partition, ())
-        self._raised.pop(partition, None)
-        self.book.forget([_more(self.application, partition), *map(_escalation, waiting)])
-        for problem, where in [held for held in self._held if held[1] == partition]:
-            gone = self._held.pop((problem, where))
-            self.book.forget(gone - self._all_held(problem))
+        self._compared = False
 
     def hold(self, problem: Problem, partition: int | None, alarms: Iterable[Alarm]) -> None:
         """Of a problem exactly these stand in a partition of ours; None: in this guard."""
@@ -265,6 +250,12 @@ class Alarms:
             self.book.clear(identity)
         for alarm in found.values():
             self.book.put(alarm)
+
+    def give_up(self, partition: int) -> None:
+        """A partition is ours no longer: its next owner tells what there is to tell."""
+        for problem in [problem for problem, where in self._held if where == partition]:
+            gone = self._held.pop((problem, partition))
+            self.book.forget(gone - self._all_held(problem))
 
     def believed(self, active: Iterable[Mapping[str, Any]]) -> None:
         """What the alarm manager says is active (its `/active`). What is ours to tell and does not stand is cleared."""
@@ -278,50 +269,41 @@ class Alarms:
                 continue
             if self._is_ours(identity) and identity not in self.book.standing:
                 self.book.inherit(identity)
+        self._compared = True
 
     def _is_ours(self, identity: Identity) -> bool:
-        """Whether we know all that can make it stand."""
-        if identity.problem is Problem.MORE_ESCALATIONS:
-            return identity.identifying in {f"partition {partition}" for _, partition in self._held}
-        partition = None
+        """Whether we know all that can make it stand. What a guard says of itself may be another's, or of this one's
+        former life: it is ours at first.
+        """
+        if identity.problem in OF_GUARDS:
+            return not self._compared
         if identity.managed_object != self.application:
-            partition = self._partition_of(identity.managed_object)
-        elif identity.problem is Problem.SWITCH:
-            return any(problem is Problem.SWITCH for problem, _ in self._held)
-        known = Problem.SOURCE_OUTAGE if identity.problem is Problem.ESCALATION else identity.problem
-        return (known, partition) in self._held
+            return (identity.problem, self._partition_of(identity.managed_object)) in self._held
+        if identity.problem is Problem.MORE_ESCALATIONS:
+            owned = (partition for problem, partition in self._held if problem is identity.problem)
+            return identity.identifying in map(_place, owned)
+        return any(problem is identity.problem for problem, _ in self._held)
 
     def _all_held(self, problem: Problem) -> frozenset[Identity]:
         return frozenset().union(*(held for (of, _), held in self._held.items() if of is problem))
 
-    def _escalated(self, partition: int, key: ProposalKey, codes: Iterable[str]) -> None:
-        waiting = self._waiting.setdefault(partition, OrderedDict())
-        raised = self._raised.setdefault(partition, set())
-        waiting[key] = alarm = Alarm(_escalation(key), ", ".join(codes))
-        if key in raised or len(raised) < MOST_ESCALATIONS:
-            raised.add(key)
-            self.book.put(alarm)
-        else:
-            self.book.put(Alarm(_more(self.application, partition), f"{MOST_ESCALATIONS} have an alarm of their own"))
 
-    def _settled(self, partition: int, key: ProposalKey) -> None:
-        waiting, raised = self._waiting[partition], self._raised[partition]
-        del waiting[key]
-        self.book.clear(_escalation(key))
-        if key in raised:
-            raised.discard(key)
-            following = next((other for other in waiting if other not in raised), None)
-            if following is not None:
-                raised.add(following)
-                self.book.put(waiting[following])
-        if len(waiting) <= len(raised):
-            self.book.clear(_more(self.application, partition))
+def escalations(waiting: Iterable[tuple[ProposalKey, Iterable[str]]], partition: int, application: str) -> Standing:
+    """The alarms of proposals that wait for a person, oldest first, each with the codes of what blocks it."""
+    found = list(islice(waiting, MOST_ESCALATIONS + 1))
+    own = [
+        Alarm(Identity(Problem.ESCALATION, key.region, key.proposal_id), ", ".join(sorted(codes)))
+        for key, codes in found[:MOST_ESCALATIONS]
+    ]
+    more = Identity(Problem.MORE_ESCALATIONS, application, _place(partition))
+    many = [Alarm(more, f"{MOST_ESCALATIONS} have an alarm of their own")] if len(found) > MOST_ESCALATIONS else []
+    return {Problem.ESCALATION: own, Problem.MORE_ESCALATIONS: many}
 
 
-def alarms_of(status: PartitionStatus, application: str) -> dict[Problem, list[Alarm]]:
+def conditions(status: PartitionStatus, application: str) -> Standing:
     """The alarms that the status of a partition makes: sources in outage, and the switches in force."""
     outages = [
-        Alarm(Identity(Problem.SOURCE_OUTAGE, view.region, view.source), f"limit of its evidence: {view.limit_ms} ms")
+        Alarm(Identity(Problem.SOURCE_OUTAGE, view.region, view.source), f"its evidence counts for {view.limit_ms} ms")
         for view in status.sources
         if view.state == "outage"
     ]
@@ -335,9 +317,10 @@ def alarms_of(status: PartitionStatus, application: str) -> dict[Problem, list[A
     return {Problem.SOURCE_OUTAGE: outages[:MOST_OUTAGES], Problem.SWITCH: switches}
 
 
-def _escalation(key: ProposalKey) -> Identity:
-    return Identity(Problem.ESCALATION, key.region, key.proposal_id)
+def own_condition(problem: Problem, info: str | None, application: str) -> Standing:
+    """The alarm of a condition of the guard itself; none where there is nothing to say."""
+    return {problem: [] if info is None else [Alarm(Identity(problem, application, "guard"), info)]}
 
 
-def _more(application: str, partition: int) -> Identity:
-    return Identity(Problem.MORE_ESCALATIONS, application, f"partition {partition}")
+def _place(partition: int | None) -> str:
+    return f"partition {partition}"

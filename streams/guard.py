@@ -181,6 +181,15 @@ class Guard:
     def _books(self) -> list[tuple[int, Books]]:
         return [(partition, desk.books) for partition, desk in sorted(self._desks.items())]
 
+    def rebuilt(self) -> dict[int, Books]:
+        """The books of the partitions that are ours and rebuilt, as they stand: to look at, not to change."""
+        owned = self._owned_books()
+        return {partition: books for partition, books in owned.items() if books is not None and books.warm}
+
+    def partition_of(self, region: str) -> int | None:
+        """The partition of a region; None before the topics are known."""
+        return partition_of(region, self._partitions) if self._partitions else None
+
     def _owned_books(self) -> dict[int, Books | None]:
         if self._ownership is None:
             return {}
@@ -225,8 +234,8 @@ class Guard:
 
     def ask(self, region: str, query: AsOfQuery | ViewQuery) -> ViewMessage:
         """Answer a question at the guard's clock. Raises NotHere."""
-        partition = partition_of(region, self._partitions) if self._partitions else -1
-        desk = self._desks.get(partition)
+        partition = self.partition_of(region)
+        desk = None if partition is None else self._desks.get(partition)
         if desk is None or not desk.books.warm:
             raise NotHere(f"region {region!r} is not decided here: its partition is {partition}")
         return answer(desk.books.glance(region), query, self._clock(), desk.books.evidence())

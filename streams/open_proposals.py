@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -77,6 +77,10 @@ class OpenProposals:
             if not proposal.ready and proposal.said is not None:
                 found[proposal.said[0]] += 1
         return found
+
+    def escalated(self) -> Iterator[OpenProposal]:
+        """Those that wait for a person, as was last said of them, oldest first."""
+        return (one for one in self._open.values() if one.said is not None and one.said[0] == "ESCALATE")
 
     def add(self, proposal: OpenProposal) -> None:
         """A proposal was read; offsets come in order."""
