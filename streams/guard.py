@@ -150,6 +150,10 @@ class Guard:
         """All there are of each topic keyed by region; none before the topics were found or made."""
         return self._partitions
 
+    def observe(self, observer: Observer) -> None:
+        """Tell an observer of every decision that is published from now on."""
+        self._observers.add(observer)
+
     async def start(self) -> None:
         """Connect, join, take up what is ours. Alone, it returns once all evidence is rebuilt.
 

@@ -86,6 +86,10 @@ class Observers:
         """Whether there is anyone to tell."""
         return bool(self._observers)
 
+    def add(self, observer: Observer) -> None:
+        """Tell this one too from now on."""
+        self._observers = (*self._observers, observer)
+
     def tell(self, published: Published) -> None:
         """Tell all of them; never raises an Exception."""
         for observer in self._observers:

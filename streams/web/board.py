@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol
 import orjson
 
 from streams.messages import AnswerMessage, OutcomeMessage, StatusMessage, SwitchInForce
+from streams.observing import Published
 from streams.topics import region_of
 from streams.web.summaries import DecisionId, summary
 from streams.wire import parse_object
@@ -267,6 +268,17 @@ _TAKES: Final[Mapping[Topic, Callable[[Board, Message], None]]] = {
     "answers": Board._take_answer,
     "status": Board._take_status,
 }
+
+
+class Appended:
+    """An observer of the guard: tells the board in use when the broker took the proposals that are decided here."""
+
+    def __init__(self, board: Callable[[], Board]) -> None:
+        self._board = board
+
+    def published(self, published: Published) -> None:
+        """See `streams.observing.Observer`."""
+        self._board().appended(published.decision.decision_id, published.attempt, published.appended_at_ms)
 
 
 def shares(available: Mapping[int, int], total: int) -> dict[int, int]:

@@ -20,7 +20,7 @@ from streams.lifecycle import stop_all
 from streams.settings import GuardSettings
 from streams.web.acting import Writer
 from streams.web.assets import load_assets
-from streams.web.board import Board, joined
+from streams.web.board import Appended, Board, joined
 from streams.web.broadcast import Broadcast
 from streams.web.config import config_routes
 from streams.web.feed import Feed
@@ -68,6 +68,7 @@ class WebServer(Service):
         self._topics_made = topics_made
         self._doorkeeper = Doorkeeper(None if tokens is None else Operators(tokens))
         self.feed = Feed(settings, lambda: Board(guard.trusted, clock() * _CURSORS_A_MS))
+        guard.observe(Appended(lambda: self.feed.board))
         self._broadcast = Broadcast(lambda: self.feed.board, self._members, clock)
         self._log = Log(settings, lambda: guard.partitions)
         self._writer = Writer(guard, clock)
