@@ -191,7 +191,15 @@ def record_export(file: File, prov: Annotated[bool, typer.Option("--prov", help=
 
 @app.command()
 def run(
+    context: typer.Context,
     bootstrap_servers: Bootstrap = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="CONFIG_FILE",
+            help="The xApp descriptor, config-file.json: its controls are options by name; options given here win.",
+        ),
+    ] = None,
     prefix: Prefix = "wirelessops.",
     guard_name: Annotated[str, typer.Option(help="What the guard is called in its decisions.")] = "guard",
     contracts: Annotated[Path | None, typer.Option(help="A folder of contracts beside the shipped ones.")] = None,
@@ -204,6 +212,7 @@ def run(
     kafka_config: KafkaConfig = None,
     session_timeout_ms: Annotated[int, typer.Option(help="A worker silent for so long loses its partitions.")] = 10_000,
     hold_ms: Annotated[int, typer.Option(help="How long a proposal without a deadline may wait.")] = 2_000,
+    escalation_ms: Annotated[int, typer.Option(help="How long one that is an ESCALATE waits for a person.")] = 600_000,
     queue_limit: Annotated[int, typer.Option(help="Proposals of one partition that wait to be decided.")] = 2_000,
     signing_key: Annotated[
         Path | None,
@@ -214,18 +223,19 @@ def run(
         typer.Option(help="Public keys of all guards, past ones too: what none of them signed is not taken up."),
     ] = None,
     unsigned: Annotated[bool, typer.Option("--unsigned", help="Sign nothing, and say so.")] = False,
+    operator_tokens: Annotated[Path | None, typer.Option(help="Who may act by the web; none: nobody.")] = None,
+    alarm_url: Annotated[
+        str | None, typer.Option(help="Where alarms are posted: http://HOST:PORT/ric/v1/alarms; none: nowhere.")
+    ] = None,
+    log_level: Annotated[str, typer.Option(help="The least level logged: debug, info, warning, error.")] = "info",
 ) -> None:
     """The guard as a service, until SIGTERM or SIGINT. Several of one prefix share the work, each by its own name."""
     from streams.commands.run import run as run_guard
 
-    options: dict[str, Any] = {"prefix": prefix, "guard_name": guard_name, "contracts_dir": contracts}
-    options |= {"web_host": web_host, "web_port": web_port, "history_ms": history_ms, "history_count": history_count}
-    options |= {"hold_ms": hold_ms, "queue_limit": queue_limit, "signing_key": signing_key, "unsigned": unsigned}
-    options["trusted_keys"] = tuple(trusted_keys or ())
-    if bootstrap_servers is not None:
-        options |= {"partitions": partitions, "replication": replication, "kafka_config": kafka_config}
-        options |= {"session_timeout_ms": session_timeout_ms}
-    code = run_guard(bootstrap_servers, **options)
+    options = _given(context)
+    options |= {"contracts_dir": options.pop("contracts")} if "contracts" in options else {}
+    options |= {"trusted_keys": tuple(trusted_keys or ())} if "trusted_keys" in options else {}
+    code = run_guard(**options)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)  # everything of ours has ended; threads of the clients may wait a minute for a broker that is gone
@@ -367,6 +377,13 @@ def schemas(out: Annotated[Path | None, typer.Option(help="A folder: one file a 
     from streams.commands.schemas import schemas as export
 
     typer.echo(export(out))
+
+
+def _given(context: typer.Context) -> dict[str, Any]:
+    """The options of a command that somebody gave: on the command line, or in the environment."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    given = {name for name, source in sources.items() if source is not None and source.name != "DEFAULT"}
+    return {name: value for name, value in context.params.items() if name in given}
 
 
 def main() -> None:
