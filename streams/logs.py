@@ -56,5 +56,13 @@ def log_to_stderr(level: LogLevel = "info") -> None:
 
 
 def _json(event: Any, **_: Any) -> bytes:
-    """A line. What JSON has no form for is written as Python shows it: a log line is never lost for that."""
-    return orjson.dumps(event, default=repr, option=orjson.OPT_NON_STR_KEYS)
+    """A line. What JSON has no form for is written as Python shows it: logging never fails, and no line is lost."""
+    try:
+        return orjson.dumps(event, default=repr)
+    except TypeError:  # text that is no Unicode, integers beyond 64 bits, keys that are no text
+        return orjson.dumps({_text(key): _text(value) for key, value in event.items()})
+
+
+def _text(value: Any) -> str:
+    shown = value if isinstance(value, str) else repr(value)
+    return shown.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,103 @@
+"""Logs: one JSON object a line, and every line about a decision names it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+import pytest
+import structlog
+from guard_rig import Rig, contracts, proposal, report, running
+
+from streams.broker import EmbeddedBroker
+from streams.decision_log import DecisionLog
+from streams.guard import Guard
+from streams.logs import log_to_stderr
+from streams.settings import GuardSettings, LogLevel
+
+SECRET = "hunter2-is-the-password"
+
+
+@pytest.fixture(autouse=True)
+def _restored() -> Iterator[None]:
+    """Logging is of the whole process: as it was before."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    structlog.reset_defaults()
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+async def logged(level: LogLevel, capsys: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The lines that a guard logs of a HOLD that becomes APPLY and of a dead letter, and its decisions."""
+    log_to_stderr(level)
+    with EmbeddedBroker() as broker:
+        settings = GuardSettings.embedded(broker.bootstrap_servers, hold_ms=60_000)
+        guard, rig = Guard(settings, contracts(), observers=[DecisionLog()]), Rig(broker.bootstrap_servers)
+        async with running(guard):
+            await rig.open()
+            headers = [("authorization", SECRET.encode())]
+            await rig.send("proposals", proposal("p1", evidence=[SECRET]), headers=headers)
+            await rig.wait_for("control", lambda d: d["action"] == "HOLD")
+            await rig.send("telemetry", report("r1", 9))
+            await rig.wait_for("control", lambda d: d["final"])
+            await rig.send("proposals", SECRET.encode())
+            await rig.wait_for("dead-letters")
+        await rig.close()
+    lines = [orjson.loads(line) for line in capsys.readouterr().err.splitlines()]
+    return lines, [rig.opened(message) or {} for message in rig.written["control"]]
+
+
+async def test_a_final_decision_is_a_line_that_names_it(capsys: Any) -> None:
+    lines, decisions = await logged("info", capsys)
+    (line,) = [line for line in lines if line["event"] == "decision"]
+    (final,) = [decision for decision in decisions if decision["final"]]
+    same = ("decision_id", "proposal_id", "region", "action", "attempt", "final")
+    assert {name: line[name] for name in same} == {name: final[name] for name in same}
+    assert (line["level"], line["codes"], line["contract"], line["proposer"]) == ("info", [], "test/1", "xapp:test")
+    assert all({"event", "level", "timestamp"} <= line.keys() for line in lines)
+
+
+async def test_interim_decisions_are_lines_at_level_debug(capsys: Any) -> None:
+    lines, decisions = await logged("debug", capsys)
+    told = [line for line in lines if line["event"] == "decision"]
+    assert [(line["decision_id"], line["attempt"]) for line in told] == [
+        (decision["decision_id"], decision["attempt"]) for decision in decisions
+    ]
+    assert [(line["level"], line["action"], line["codes"]) for line in told] == [
+        ("debug", "HOLD", ["missing"]),
+        ("info", "APPLY", []),
+    ]
+
+
+async def test_a_warning_is_heard_and_no_decision_at_level_warning(capsys: Any) -> None:
+    lines, _ = await logged("warning", capsys)
+    assert {line["level"] for line in lines} == {"warning"}
+    assert any(line["event"] == "dead letter" and line["topic"].endswith("proposals") for line in lines)
+
+
+async def test_what_a_proposer_sends_is_not_logged(capsys: Any) -> None:
+    lines, _ = await logged("debug", capsys)
+    assert lines
+    assert not any(SECRET in orjson.dumps(line).decode() for line in lines)
+
+
+def test_a_line_is_not_lost_for_a_value_that_json_has_no_form_for(capsys: Any) -> None:
+    log_to_stderr()
+    structlog.get_logger("test").info("odd", value={1: object()}, text="ü\ud800")
+    logging.getLogger("aiokafka").warning("below %s", "us")
+    odd, below = (orjson.loads(line) for line in capsys.readouterr().err.splitlines())
+    assert (odd["event"], below["event"], below["logger"]) == ("odd", "below us", "aiokafka")
+
+
+def test_a_failure_is_logged_with_its_traceback_in_one_line(capsys: Any) -> None:
+    log_to_stderr()
+    try:
+        raise RuntimeError("why")
+    except RuntimeError:
+        structlog.get_logger("test").exception("failed")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "RuntimeError: why" in orjson.loads(line)["exception"]
