@@ -1,0 +1,68 @@
+// An operator's answer to an escalation: what is disputed, what is taken for true, and why.
+
+import { el } from "./elements.js";
+import { labelled } from "./dialogs.js";
+import { quantity, relative, utc } from "./times.js";
+
+let forms = 0;
+
+/** The form under an open escalation. `post(path, body)` sends; `sent(answer)` is told what was written. */
+export function answerForm(dossier, operator, now, sent) {
+  const { disputes, summary } = dossier;
+  const form = `answer${(forms += 1)}`;
+  const choices = disputes.map((dispute, i) => chooser(dispute, `${form}-${i}`, now));
+  const reason = el("textarea", { rows: "2", required: true, maxlength: "500" });
+  const fault = el("p", { class: "fault", role: "alert" });
+  const answer = async (verdict) => {
+    fault.textContent = "";
+    const settles = verdict === "approve" ? choices.map((c) => c.settled()) : [];
+    if (reason.value.trim() === "") return complain("Say why: the reason is part of the answer.", reason);
+    const open = settles.findIndex((s) => s === null);
+    if (open >= 0) return complain(`Choose a value for ${disputes[open].field}, or deny.`, choices[open].element.querySelector("input"));
+    if (!(await operator.require())) return null;
+    buttons.forEach((b) => { b.disabled = true; });
+    try {
+      sent(await operator.post("/v1/answers", { decision: summary.id, verdict, reason: reason.value.trim(), settles }));
+    } catch (error) {
+      complain(error.status === 409 ? `${error.message}. It waits for no answer any more.` : error.message, reason);
+    } finally {
+      buttons.forEach((b) => { b.disabled = false; });
+    }
+    return null;
+  };
+  const complain = (text, control) => {
+    fault.textContent = text;
+    control.focus();
+  };
+  const approve = el("button", { type: "button", class: "main", on: { click: () => answer("approve") } }, "Approve");
+  const deny = el("button", { type: "button", class: "deny", on: { click: () => answer("deny") } }, "Deny");
+  const buttons = disputes.length ? [approve, deny] : [deny];
+  return el("section", { class: "answer", "aria-label": "Answer this escalation" },
+    el("h3", {}, disputes.length ? "Your answer: what is true?" : "Your answer"),
+    disputes.length ? null : el("p", {}, "Nothing here is for an operator to settle: it can only be denied, or it waits for better evidence."),
+    choices.map((c) => c.element),
+    labelled("Reason (required, written down)", reason), fault, el("div", { class: "buttons" }, buttons));
+}
+
+/** One disputed field: its observations, or another value. `settled()` gives "field=value:unit", or null. */
+function chooser({ field, observations }, name, now) {
+  const unit = observations.find((o) => o.unit)?.unit ?? null;
+  const radios = observations.map((o) => {
+    const input = el("input", { type: "radio", name });
+    return { input, say: () => settle(field, o.value, o.unit ?? unit), label: el("label", { class: "choice" }, input,
+      el("span", {}, el("strong", {}, quantity(o.value, o.unit)), o.unit ? null : " (no unit given)", ` from ${o.source}, `,
+        el("time", { title: utc(o.event_time_ms) }, relative(o.event_time_ms, now)), o.subject ? ` · ${o.subject}` : "")) };
+  });
+  const other = el("input", { type: "radio", name, "aria-label": `${field}: another value` });
+  const typed = el("input", { class: "short", "aria-label": `${field}: the value`, placeholder: "value", on: { input: () => { other.checked = true; } } });
+  const units = el("input", { class: "short", "aria-label": `${field}: its unit`, placeholder: "unit", value: unit ?? "" });
+  const all = [...radios, { input: other, say: () => (typed.value.trim() ? settle(field, typed.value.trim(), units.value.trim()) : null) }];
+  return {
+    element: el("fieldset", {}, el("legend", {}, field), radios.map((r) => r.label), el("div", { class: "choice" }, other, "another:", typed, units)),
+    settled: () => all.find((r) => r.input.checked)?.say() ?? null,
+  };
+}
+
+function settle(field, value, unit) {
+  return unit ? `${field}=${value}:${unit}` : `${field}=${value}`;
+}

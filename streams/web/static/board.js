@@ -1,0 +1,134 @@
+// The state of the page: what was heard of the guards, when, and whether it is still heard.
+
+import { Ring } from "./ring.js";
+
+const OFFSETS = 20;
+const HEAT = 120;
+
+/** All that views read. Listeners are told "decisions" (with the new entries), "loaded", "board" and "connection". */
+export class Board {
+  ring = new Ring();
+  guard = "";
+  open = new Map();
+  leases = [];
+  sources = [];
+  partitions = [];
+  switches = [];
+  contracts = [];
+  acting = false;
+  loaded = false;
+  /** state: "connecting", "live" or "lost"; since and retryAt by this computer's clock. */
+  connection = { state: "connecting", reason: "", since: Date.now(), retryAt: null };
+  heat = new Map();
+  #offsets = [];
+  #heardAt = null;
+  #listeners = [];
+  #newest = new Map();
+
+  listen(listener) { this.#listeners.push(listener); }
+
+  #tell(what, entries = []) {
+    for (const listener of this.#listeners) listener(what, entries);
+  }
+
+  /** The guard's time. Once the connection is lost it stands still where it was last heard. */
+  now() {
+    const local = this.connection.state === "lost" && this.#heardAt !== null ? this.#heardAt : Date.now();
+    return local + this.offset;
+  }
+
+  /** How far the guard's clock is ahead of ours, ms: what was least delayed of the newest says it best. */
+  get offset() { return this.#offsets.length ? Math.max(...this.#offsets) : 0; }
+
+  heard() { this.#heardAt = Date.now(); }
+  get heardAt() { return this.#heardAt; }
+
+  /** Begins anew from GET /v1/board. */
+  load(document) {
+    this.ring.clear();
+    this.#newest.clear();
+    this.loaded = true;
+    this.#members(document);
+    this.#remember(this.ring.add(document.decisions));
+    this.#tell("loaded");
+  }
+
+  /** Members of the board, about once a second. */
+  update(document) {
+    this.#members(document);
+    this.#tell("board");
+  }
+
+  decisions(summaries) {
+    const entries = this.ring.add(summaries);
+    for (const { d } of entries) {
+      if (d.believed === false) continue;
+      if (d.final) this.open.delete(identity(d));
+      else this.open.set(identity(d), d);
+    }
+    this.#remember(entries);
+    this.#tell("decisions", entries);
+  }
+
+  connected(state, reason = "", retryAt = null) {
+    const since = state === this.connection.state ? this.connection.since : Date.now();
+    this.connection = { state, reason, since, retryAt };
+    this.#tell("connection");
+  }
+
+  /** The newest summary of the same proposal, where it is still held. */
+  newest(summary) { return this.open.get(identity(summary)) ?? this.#newest.get(identity(summary))?.d ?? null; }
+
+  /** Whether this very decision still waits for the one that follows it. */
+  waits(summary) { return this.open.get(identity(summary))?.id === summary.id; }
+
+  #remember(entries) {
+    for (const entry of entries) this.#newest.set(identity(entry.d), entry);
+    if (this.#newest.size > 2 * this.ring.length + 1_000) {
+      for (const [key, { n }] of this.#newest) if (n < this.ring.oldest) this.#newest.delete(key);
+    }
+  }
+
+  #members(document) {
+    for (const name of ["guard", "leases", "sources", "partitions", "switches", "contracts", "acting"]) {
+      if (name in document) this[name] = document[name];
+    }
+    if ("open" in document) this.open = new Map(document.open.map((d) => [identity(d), d]));
+    if (Number.isFinite(document.now_ms)) {
+      this.#offsets = [...this.#offsets, document.now_ms - Date.now()].slice(-OFFSETS);
+    }
+    if ("sources" in document) this.#warm();
+  }
+
+  /** One sample of age against limit of each source; null while it is out. */
+  #warm() {
+    const now = this.now();
+    const seen = new Set();
+    for (const source of this.sources) {
+      const key = sourceKey(source);
+      seen.add(key);
+      const samples = this.heat.get(key) ?? [];
+      samples.push(staleness(source, now));
+      if (samples.length > HEAT) samples.shift();
+      this.heat.set(key, samples);
+    }
+    for (const key of this.heat.keys()) if (!seen.has(key)) this.heat.delete(key);
+  }
+}
+
+const identity = (d) => `${d.region}\n${d.proposal_id}`;
+
+export const sourceKey = (source) => `${source.region}\n${source.source}`;
+
+/** Age of a source's newest report over its limit: 1 is the limit; Infinity in an outage or where it never reported. */
+export function staleness(source, now) {
+  if (source.state === "outage" || source.event_time_ms === null) return Infinity;
+  if (!source.limit_ms) return 0;
+  return Math.max(0, now - source.event_time_ms) / source.limit_ms;
+}
+
+/** The switches that bite, the strictest first. */
+export function inForce(switches) {
+  const rank = { hold: 0, shadow: 1 };
+  return switches.filter((s) => s.mode in rank).sort((a, b) => rank[a.mode] - rank[b.mode]);
+}

@@ -1,0 +1,46 @@
+// Columns that several tables of decisions share.
+
+import { clock, left, relative, utc } from "./times.js";
+
+export const at = {
+  name: "at", title: "Decided (UTC)",
+  text: ({ d }) => clock(d.decided_at_ms),
+  hint: ({ d }, now) => `${utc(d.decided_at_ms)}, ${relative(d.decided_at_ms, now)}`,
+};
+export const action = {
+  name: "action", title: "Action",
+  text: ({ d }) => d.action + (d.final ? "" : " …"),
+  state: ({ d }) => d.action,
+  hint: ({ d }) => (d.final ? "final" : "interim: it will be decided again"),
+};
+export const proposal = { name: "proposal", title: "Proposal", text: ({ d }) => d.proposal_id, hint: ({ d }) => d.proposal_id };
+export const xapp = { name: "xapp", title: "xApp", text: ({ d }) => d.proposer ?? "—", hint: ({ d }) => d.contract };
+export const cells = {
+  name: "cells", title: "Cell",
+  text: ({ d }) => d.cells.join(" ") || "—",
+  hint: ({ d }) => `region ${d.region}, partition ${d.partition}`,
+};
+export const why = {
+  name: "why", title: "Why",
+  text: ({ d }) => [d.believed === false && "not signed by a known guard", ...d.codes].filter(Boolean).join(", ") || d.explanation,
+  hint: ({ d }) => d.explanation,
+};
+/** How long a decision waits for the final one; empty once it does not wait any more. */
+export const due = (board) => ({
+  name: "due", title: "Left",
+  text: ({ d }, now) => (!board.waits(d) ? "" : d.until_ms === null ? "no limit" : left(d.until_ms, now)),
+  hint: ({ d }) => (d.final || d.until_ms === null ? null : `final by ${utc(d.until_ms)}`),
+  state: ({ d }, now) => (board.waits(d) && d.until_ms !== null && d.until_ms - now < 1_000 ? "due" : null),
+});
+export const waited = {
+  name: "waited", title: "Waits since",
+  text: ({ d }, now) => relative(d.decided_at_ms, now),
+  hint: ({ d }) => utc(d.decided_at_ms),
+};
+
+/** Open proposals with the given actions as entries, the nearest deadline first. */
+export function waiting(open, actions) {
+  const end = ({ d }) => d.until_ms ?? Infinity;
+  return [...open.values()].filter((d) => actions.includes(d.action)).map((d) => ({ n: d.id, d }))
+    .sort((a, b) => end(a) - end(b) || (a.d.id < b.d.id ? -1 : 1));
+}

@@ -1,0 +1,241 @@
+// The page put together: state, feed, routes, keys.
+
+import { ask } from "./api.js";
+import { Board } from "./board.js";
+import { dialog } from "./dialogs.js";
+import { el, setAttribute, setText } from "./elements.js";
+import { Feed } from "./feed.js";
+import { fromQuery } from "./filter.js";
+import { Operator } from "./operator.js";
+import { Switch } from "./switch.js";
+import { clock, length, utc } from "./times.js";
+import { ContractsView, contractDocument } from "./view-contracts.js";
+import { DecisionView } from "./view-decision.js";
+import { DecisionsView } from "./view-decisions.js";
+import { escalationsView, leasesView, partitionsView, waitingView } from "./view-lists.js";
+import { SourcesView } from "./view-sources.js";
+
+const TICK_MS = 250;
+const SAID_MS = 8_000;
+const byId = (id) => document.getElementById(id);
+const [main, panel] = [byId("main"), byId("panel")];
+
+const board = new Board();
+const operator = new Operator(board, byId("operator"));
+const thrown = new Switch(board, operator, say, byId("kill"), byId("banners"));
+const feed = new Feed(board);
+
+const open = (summary) => { location.hash = `#/decision/${summary.id}`; };
+const decisions = new DecisionsView(board, (query) => history.replaceState(null, "", tabRoute("decisions", query)), open);
+const count = (actions) => () => [...board.open.values()].filter((d) => actions.includes(d.action)).length;
+
+/** Tabs: route, key after g, title, view, and what is counted beside the title. */
+const TABS = [
+  { name: "decisions", key: "d", title: "Decisions", view: decisions },
+  { name: "escalations", key: "e", title: "Escalations", view: escalationsView(board, open), count: count(["ESCALATE"]), urgent: true },
+  { name: "waiting", key: "w", title: "Waiting", view: waitingView(board, open), count: count(["HOLD", "RETRY"]) },
+  { name: "sources", key: "s", title: "Sources", view: new SourcesView(board), count: () => board.sources.length },
+  { name: "leases", key: "l", title: "Leases", view: leasesView(board), count: () => board.leases.length },
+  { name: "contracts", key: "c", title: "Contracts", view: new ContractsView(board), count: () => board.contracts.length },
+  { name: "guards", key: "p", title: "Guards", view: partitionsView(board), count: () => new Set(board.partitions.map((p) => p.guard).filter(Boolean)).size },
+];
+let tab = TABS[0];
+let opened = null;
+
+function tabRoute(name, query = name === "decisions" ? decisions.query : "") {
+  return `#/${name}${query ? `?${query}` : ""}`;
+}
+
+// Routes: #/TAB, #/decisions?FILTER, #/decision/ID, #/contract/ID; the last two open the panel beside the tab.
+
+function route() {
+  const [path, query] = location.hash.replace(/^#\/?/, "").split("?", 2);
+  const [name, ...rest] = path.split("/");
+  const id = decodeURIComponent(rest.join("/"));
+  if (name === "decision" || name === "contract") {
+    if (!tab.view.element.isConnected) show(name === "contract" ? TABS.find((t) => t.name === "contracts") : tab);
+    openPanel(name, id);
+    return;
+  }
+  closePanel();
+  const found = TABS.find((t) => t.name === name) ?? TABS[0];
+  if (found.name === "decisions" && query !== undefined) decisions.route(fromQuery(query));
+  show(found);
+}
+
+function show(next) {
+  tab = next;
+  main.replaceChildren(tab.view.element);
+  for (const t of TABS) setAttribute(t.link, "aria-current", t === tab ? "page" : null);
+  document.title = `${tab.title} · WirelessOps`;
+  tab.link.scrollIntoView({ block: "nearest", inline: "nearest" });
+  render();
+}
+
+async function openPanel(kind, id) {
+  const mine = { kind, id, view: null };
+  opened = mine;
+  document.body.dataset.panel = "open";
+  panel.hidden = false;
+  const body = el("div", { class: "panel-body" }, el("p", { class: "quiet" }, "Reading …"));
+  panel.replaceChildren(el("div", { class: "panel-bar" },
+    el("span", { class: "quiet" }, kind === "decision" ? `Decision ${id}` : "Contract"),
+    el("button", { type: "button", class: "plain", "aria-keyshortcuts": "Escape", on: { click: leavePanel } }, "Close (Esc)")), body);
+  panel.setAttribute("aria-label", kind === "decision" ? `Decision ${id}` : `Contract ${id}`);
+  panel.focus({ preventScroll: true });
+  try {
+    const found = await ask(kind === "decision" ? `/v1/decisions/${encodeURIComponent(id)}` : `/v1/contracts/${encodeURIComponent(id)}`);
+    if (opened !== mine) return;
+    mine.view = kind === "decision" ? new DecisionView(found, board, operator, say) : null;
+    body.replaceChildren(mine.view?.element ?? contractDocument(found));
+  } catch (error) {
+    if (opened !== mine) return;
+    body.replaceChildren(el("p", { class: "fault", role: "alert" }, error.status === undefined ? "This page cannot show it: " : "", error.message),
+      el("button", { type: "button", on: { click: () => openPanel(kind, id) } }, "Try again"));
+    if (error.status === undefined) throw error;
+  }
+}
+
+function closePanel() {
+  opened = null;
+  panel.hidden = true;
+  panel.replaceChildren();
+  delete document.body.dataset.panel;
+}
+
+function leavePanel() {
+  location.hash = tabRoute(tab.name);
+  tab.view.rows?.element.focus({ preventScroll: true });
+}
+
+// What is shown, drawn at most once a frame.
+
+let due = false;
+function soon() {
+  if (due) return;
+  due = true;
+  requestAnimationFrame(() => {
+    due = false;
+    render();
+  });
+}
+
+function render() {
+  tab.view.render();
+  opened?.view?.render();
+  thrown.render();
+  renderConnection();
+  for (const t of TABS) if (t.count) {
+    const n = t.count();
+    setText(t.counter, String(n));
+    setAttribute(t.counter, "data-urgent", t.urgent && n > 0 ? "" : null);
+  }
+  const now = Date.now() + board.offset;
+  setText(byId("clock"), `${clock(now).slice(0, 8)} UTC`);
+  setAttribute(byId("clock"), "title", `The guard's clock; this computer's differs by ${length(Math.abs(board.offset))}`);
+  setText(byId("guard"), board.guard ? `guard ${board.guard}` : "");
+}
+
+function renderConnection() {
+  const { state, reason, since, retryAt } = board.connection;
+  const asOf = board.heardAt === null ? "nothing was heard yet" : `what is shown is of ${utc(board.heardAt + board.offset).slice(11, 19)} UTC`;
+  setAttribute(document.body, "data-connection", state);
+  setText(byId("connection"), state === "lost" ? "connection lost" : state);
+  let lost = byId("lost");
+  if (state !== "lost") {
+    lost?.remove();
+    return;
+  }
+  if (!lost) {
+    lost = el("div", { class: "banner lost", id: "lost", role: "alert" }, el("strong", {}, "NOT LIVE"), el("span", {}), el("span", { "aria-live": "off" }),
+      el("button", { type: "button", on: { click: () => feed.start() } }, "Try now"));
+    byId("banners").before(lost);
+  }
+  setText(lost.children[1], `Connection to the guard lost: ${reason}; ${asOf}.`);
+  const wait = Math.max(0, Math.ceil((retryAt - Date.now()) / 1_000));
+  setText(lost.children[2], `Lost for ${length(Date.now() - since)}; ${wait ? `trying again in ${wait} s` : "trying again"}.`);
+}
+
+let silence = null;
+function say(text) {
+  setText(byId("said"), text);
+  clearTimeout(silence);
+  silence = setTimeout(() => setText(byId("said"), ""), SAID_MS);
+}
+
+// Theme: what the system says, or dark or light.
+
+const THEMES = ["auto", "dark", "light"];
+function theme(name) {
+  document.documentElement.dataset.theme = name;
+  setText(byId("theme"), `Theme: ${name}`);
+  localStorage.setItem("wirelessops.theme", name);
+}
+const nextTheme = () => theme(THEMES[(THEMES.indexOf(document.documentElement.dataset.theme) + 1) % THEMES.length]);
+
+// Keys.
+
+const KEYS = [
+  ["j k, arrows, Page Up, Page Down", "move in the list"], ["Enter", "open the selected row"], ["Esc", "close; then let go of the row and go to the newest"],
+  ["/", "filter by text"], ["p", "pause and resume the list of decisions"], ...TABS.map((t) => [`g ${t.key}`, t.title]),
+  ["Shift+K", "kill switch and shadow mode"], ["t", "theme"], ["?", "this list"],
+];
+
+function help() {
+  dialog("Keys", el("dl", { class: "keys" }, KEYS.map(([key, does]) => el("div", {}, el("dt", {}, el("kbd", {}, key)), el("dd", {}, does)))));
+}
+
+let gone = 0;
+function key(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  const typing = event.target.matches("input, textarea, select");
+  if (event.key === "Escape") {
+    if (typing) event.target.blur();
+    else if (opened) leavePanel();
+    else if (tab === TABS[0]) decisions.live();
+    return;
+  }
+  if (typing) return;
+  const after = performance.now() - gone < 1_500;
+  gone = 0;
+  const to = after && TABS.find((t) => t.key === event.key);
+  const acts = {
+    g: () => { gone = performance.now(); },
+    "/": () => { if (tab !== TABS[0]) location.hash = tabRoute("decisions"); requestAnimationFrame(() => decisions.focusFilter()); },
+    p: () => { if (tab === TABS[0]) decisions.togglePause(); },
+    t: nextTheme, "?": help, K: () => thrown.throw(),
+  };
+  if (to) {
+    location.hash = tabRoute(to.name);
+    requestAnimationFrame(() => to.view.rows?.element.focus({ preventScroll: true }));
+  } else if (event.key in acts) acts[event.key]();
+  else if (["j", "k", "ArrowDown", "ArrowUp"].includes(event.key) && !panel.contains(event.target)) {
+    if (!tab.view.rows?.key(event)) return;
+    tab.view.rows.element.focus({ preventScroll: true });
+  } else return;
+  event.preventDefault();
+}
+
+for (const t of TABS) {
+  t.counter = t.count ? el("span", { class: "count" }) : null;
+  t.link = el("a", { href: `#/${t.name}`, "aria-keyshortcuts": `g ${t.key}` }, t.title, " ", t.counter);
+  t.link.addEventListener("click", (event) => {
+    event.preventDefault();
+    location.hash = tabRoute(t.name);
+  });
+  byId("tabs").append(t.link);
+}
+byId("theme").addEventListener("click", nextTheme);
+byId("help").addEventListener("click", help);
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  (tab.view.rows?.element ?? main).focus();
+});
+document.addEventListener("keydown", key);
+window.addEventListener("hashchange", route);
+theme(THEMES.includes(localStorage.getItem("wirelessops.theme")) ? localStorage.getItem("wirelessops.theme") : "auto");
+board.listen((what) => (what === "decisions" ? soon() : render()));
+setInterval(() => { if (!document.hidden) soon(); }, TICK_MS);
+document.addEventListener("visibilitychange", soon);
+route();
+feed.start();

@@ -1,0 +1,138 @@
+// One decision opened: why, on what evidence, and what was released.
+
+import { answerForm } from "./answer.js";
+import { badge, el, setText, table, terms } from "./elements.js";
+import { graph } from "./graph.js";
+import { clock, left, length, quantity, quantityOf, utc } from "./times.js";
+
+const time = (ms) => el("time", { datetime: new Date(ms).toISOString(), title: utc(ms) }, clock(ms));
+const list = (items) => (items.length ? items.join(", ") : "—");
+
+/** The panel's content for a dossier; `render()` keeps what depends on the time. */
+export class DecisionView {
+  #board;
+  #summary;
+  #state = el("p", { class: "waits", role: "status" });
+  #answer = null;
+
+  constructor(dossier, board, operator, say) {
+    this.#board = board;
+    this.#summary = dossier.summary;
+    const d = dossier.summary;
+    if (d.action === "ESCALATE" && !d.final && board.waits(d)) {
+      this.#answer = answerForm(dossier, operator, board.now(), () => {
+        this.#answer.remove();
+        say("The answer is written; the guard decides again now.");
+      });
+    }
+    this.element = el("article", { class: "decision" }, head(d, dossier), this.#state, this.#answer, sections(dossier));
+    this.render();
+  }
+
+  render() {
+    const d = this.#summary;
+    const now = this.#board.now();
+    const newest = this.#board.newest(d);
+    const last = newest && newest.id !== d.id ? newest : null;
+    if (last) {
+      if (this.#state.dataset.last !== last.id) {
+        this.#state.dataset.last = last.id;
+        this.#state.replaceChildren(`Decided again since: attempt ${last.attempt}, `, badge(last.action), " ",
+          el("a", { href: `#/decision/${last.id}` }, last.final ? "open the final decision" : "open the newest"));
+        this.#answer?.remove();
+      }
+    } else if (d.final) {
+      setText(this.#state, d.valid_until_ms === null ? "Final." : d.valid_until_ms > now
+        ? `Final. May be executed for another ${left(d.valid_until_ms, now)}.` : "Final. Its authority has ended.");
+    } else {
+      setText(this.#state, d.until_ms === null ? "Waits; no limit is set." : d.until_ms > now
+        ? `Waits: the final decision comes within ${left(d.until_ms, now)}.` : "Its time is up; the final decision is due.");
+    }
+  }
+}
+
+function head(d, dossier) {
+  return el("header", {},
+    el("h2", {}, badge(d.action), " ", d.proposal_id),
+    d.believed === false && el("p", { class: "switched hold" }, "Not signed by a guard that is known here: nothing may be executed on it."),
+    d.switched && el("p", { class: `switched ${d.switched}` }, d.switched === "hold"
+      ? "This would be APPLY: the kill switch holds it." : "This would be APPLY: shadow mode released nothing."),
+    el("p", { class: "explanation" }, d.explanation),
+    terms([
+      ["xApp", d.proposer], ["Contract", d.contract && el("a", { href: `#/contract/${encodeURIComponent(d.contract)}` }, d.contract)],
+      ["Controls", d.control_key], ["Cells", list(d.cells)], ["Region", `${d.region}, partition ${d.partition}`],
+      ["Decided", time(d.decided_at_ms)], ["After arrival", d.late_ms === null ? null : length(d.late_ms)],
+      ["Attempt", d.attempt + (d.final ? ", final" : ", interim")], ["Deadline", dossier.proposal?.deadline_ms ? time(dossier.proposal.deadline_ms) : "none"],
+      ["Valid until", d.valid_until_ms === null ? null : time(d.valid_until_ms)], ["Guard", d.guard],
+    ]));
+}
+
+function sections(dossier) {
+  const { fields, plan, violations, repairs, policy, constraints, answers, control, summary } = dossier;
+  return [
+    section("Why this action", why(dossier.why), table("Rows of the policy, in order", ["", "Action", "Row", "Because"],
+      policy.map((row) => [row.chosen ? "▶ taken" : row.applies ? "would too" : "no", badge(row.action), row.name, row.because]))),
+    section("Fields", table("Fields the decision rests on", ["Field", "Value", "Source", "Age of limit", "Before repair", "After"], fields.map(field))),
+    plan.length > 0 && section("Plan: written and checked", table("Plan", ["Field", "Written", "Checked", "Repairs"], plan.map((p) => [
+      name(p), quantity(p.written, p.written_unit), quantity(p.value, p.unit), list(p.repairs)])),
+    el("p", { class: "quiet" }, summary.released ? `Released: ${Object.entries(summary.released).map(([k, q]) => `${k} = ${quantityOf(q)}`).join(", ")}` : "Nothing was released.")),
+    section("Evidence", graph(dossier.graph)),
+    constraints.length > 0 && section("Constraints", table("Constraints", ["", "Constraint", "Expression", "Detail"], constraints.map((c) => [
+      state(c.holds === true ? "holds" : c.holds === false ? "fails" : "not judged"), c.id, el("code", {}, c.expr), c.detail ?? ""]))),
+    violations.length > 0 && section("Violations", table("Violations", ["Code", "Where", "State", "Detail"], violations.map((v) => [
+      v.code, v.field ?? v.constraint ?? "—", state(v.blocking ? "blocks" : v.resolved ? "resolved" : "noted"), v.detail ?? ""]))),
+    repairs.length > 0 && section("Repairs", table("Repairs", ["Operator", "Field", "From", "To", "Support"], repairs.map((r) => [
+      r.operator, r.field, quantityOf(r.from), quantityOf(r.to), list(r.support)]))),
+    control && section("Lease", lease(control)),
+    answers.length > 0 && section("Answers", table("Answers of operators", ["Who", "Field", "Value", "When", "Settles"], answers.map((a) => [
+      a.source, a.name, quantity(a.value, a.unit), time(a.at_ms), list(a.settles)]))),
+    section("Record",
+      el("p", {}, el("a", { class: "button", href: `/v1/decisions/${encodeURIComponent(summary.id)}/record`, download: `decision-${summary.id}.json` }, "Download the record")),
+      terms([["Digest", el("code", {}, dossier.record_digest)], ["Decision", el("code", {}, summary.decision_id)]])),
+  ];
+}
+
+function section(title, ...content) {
+  return el("section", { "aria-label": title }, el("h3", {}, title), content);
+}
+
+function why({ chosen, next }) {
+  return el("p", {}, chosen, next ? [" Without that it would have been ", badge(next.action), `: ${next.because}`] : null);
+}
+
+function name({ field, member }) {
+  return member ? `${field} [${member}]` : field;
+}
+
+function state(word) {
+  return el("span", { class: "state", "data-state": word }, word);
+}
+
+function field(f) {
+  const share = f.age_ms === null || f.age_ms === undefined || !f.limit_ms ? null : f.age_ms / f.limit_ms;
+  return [
+    el("span", { title: [f.subject, f.observation].filter(Boolean).join(" · ") }, name(f), f.critical || f.kind !== "observed" ? null : el("span", { class: "quiet" }, " not critical")),
+    quantity(f.value, f.unit),
+    f.source ?? el("span", { class: "quiet" }, f.kind),
+    share === null ? "—" : age(f, share),
+    list(f.before),
+    el("span", {}, state(f.after), f.repairs.length ? el("span", { class: "quiet" }, ` by ${f.repairs.join(", ")}`) : null),
+  ];
+}
+
+/** Age as a bar against its limit, and in words. */
+function age(f, share) {
+  const fill = el("span", { class: "fill" });
+  fill.style.width = `${Math.min(100, share * 100)}%`;
+  return el("span", { class: "age", "data-over": share > 1 ? "" : null },
+    el("span", { class: "bar", "aria-hidden": "true" }, fill), `${length(f.age_ms)} of ${length(f.limit_ms)}${share > 1 ? ", over" : ""}`);
+}
+
+function lease(c) {
+  return terms([
+    ["Control key", c.control_key], ["Values", Object.entries(c.values ?? {}).map(([k, q]) => `${k} = ${quantityOf(q)}`).join(", ")],
+    ["Granted", c.granted_at_ms ? time(c.granted_at_ms) : null], ["Until", c.lease_until_ms ? time(c.lease_until_ms) : null],
+    ["Outcome", c.outcome], ["Coupled", c.coupled?.length ? list(c.coupled) : null], ["Merged with", c.merged_with],
+  ]);
+}
+

@@ -1,0 +1,84 @@
+// Views that are one table of what the board holds: what waits, escalations, leases, partitions.
+
+import * as columns from "./columns.js";
+import { el, empty } from "./elements.js";
+import { Rows } from "./rows.js";
+import { left, quantityOf, relative, utc } from "./times.js";
+
+/** A view of one table; `items(board)` gives its items, `nothing` what stands there without any. */
+class ListView {
+  #board;
+  #items;
+
+  constructor(board, { title, lead, items, nothing, ...table }) {
+    this.#board = board;
+    this.#items = items;
+    this.rows = new Rows({ label: title, ...table });
+    this.nothing = el("div", { class: "nothing", hidden: true }, empty(...nothing));
+    this.element = el("section", { class: "view", "aria-label": title }, el("p", { class: "lead" }, lead), this.rows.element, this.nothing);
+  }
+
+  render() {
+    const items = this.#items(this.#board);
+    this.nothing.hidden = items.length > 0 || !this.#board.loaded;
+    this.rows.show(items.length, (i) => items[i], this.#board.now());
+  }
+}
+
+export function waitingView(board, open) {
+  return new ListView(board, {
+    title: "Waiting", name: "waiting", lead: "Proposals on HOLD or RETRY, the nearest deadline first. Nothing is asked of you: each is decided again when its evidence comes.",
+    items: ({ open: all }) => columns.waiting(all, ["HOLD", "RETRY"]), key: ({ d }) => d.proposal_id, open: ({ d }) => open(d),
+    columns: [columns.due(board), columns.action, columns.xapp, columns.cells, columns.proposal, columns.why, columns.waited],
+    nothing: ["Nothing waits.", "Proposals whose evidence is stale or whose source is out appear here until they are decided."],
+  });
+}
+
+export function escalationsView(board, open) {
+  return new ListView(board, {
+    title: "Escalations", name: "escalations", lead: "These wait for you, the nearest deadline first. Open one to see what is disputed, and approve or deny it.",
+    items: ({ open: all }) => columns.waiting(all, ["ESCALATE"]), key: ({ d }) => d.proposal_id, open: ({ d }) => open(d),
+    columns: [columns.due(board), columns.xapp, columns.cells, columns.proposal,
+      { name: "why", title: "What is disputed", text: ({ d }) => d.explanation, hint: ({ d }) => `${d.codes.join(", ")}: ${d.explanation}` }, columns.waited],
+    nothing: ["No escalation waits for an answer.", "A conflict or an ambiguity that only a person can settle appears here, and in the tab’s count."],
+  });
+}
+
+const OVER = { refused: "refused", unacknowledged: "not acknowledged", effect: "took effect", no_effect: "without effect" };
+
+export function leasesView(board) {
+  return new ListView(board, {
+    title: "Leases", name: "leases", lead: "Controls that are held, and what became of them.",
+    items: ({ leases }) => leases, key: (l) => `${l.region}\n${l.control_key}`,
+    columns: [
+      { name: "control", title: "Control", text: (l) => l.control_key, hint: (l) => `region ${l.region}` },
+      { name: "xapp", title: "xApp", text: (l) => l.proposer || "—" },
+      { name: "proposal", title: "Proposal", text: (l) => l.proposal_id ?? "—", hint: (l) => l.proposal_id },
+      { name: "values", title: "Values", text: (l) => Object.entries(l.values).map(([k, q]) => `${k} = ${quantityOf(q)}`).join(", ") },
+      { name: "outcome", title: "Outcome", text: (l) => OVER[l.state] ?? l.state, state: (l) => l.state },
+      { name: "granted", title: "Granted", text: (l, now) => relative(l.granted_at_ms, now), hint: (l) => utc(l.granted_at_ms) },
+      { name: "due", title: "Held for", text: (l, now) => (l.lease_until_ms === null ? "no lease" : l.lease_until_ms > now ? left(l.lease_until_ms, now) : "ended"),
+        hint: (l) => (l.lease_until_ms === null ? null : `until ${utc(l.lease_until_ms)}`) },
+    ],
+    nothing: ["No control is held.", "An APPLY under a contract with “control” grants a lease, which appears here."],
+  });
+}
+
+const QUIET_MS = 5_000;
+
+export function partitionsView(board) {
+  const silent = (p, now) => p.guard === null || p.at_ms === null || now - p.at_ms > QUIET_MS;
+  return new ListView(board, {
+    title: "Guards", name: "partitions", lead: "Each partition and the guard that owns it. One that has not been heard of for 5 s decides nothing.",
+    items: ({ partitions }) => partitions, key: (p) => p.partition, state: (p, now) => (silent(p, now) ? "silent" : null),
+    columns: [
+      { name: "partition", title: "Partition", text: (p) => String(p.partition) },
+      { name: "guard", title: "Guard", text: (p) => p.guard ?? "nobody" },
+      { name: "outcome", title: "State", text: (p, now) => (silent(p, now) ? "not heard of" : p.warm ? "decides" : "reads back"), state: (p, now) => (silent(p, now) ? "bad" : p.warm ? "good" : "warming") },
+      { name: "open", title: "Open", text: (p) => String(p.open ?? "—"), hint: () => "proposals that wait for their final decision" },
+      { name: "behind", title: "Behind", text: (p) => String(p.behind ?? "—"), hint: () => "proposals in the log that were not read yet" },
+      { name: "at", title: "Last heard", text: (p, now) => (p.at_ms === null ? "never" : relative(p.at_ms, now)), hint: (p) => (p.at_ms === null ? null : utc(p.at_ms)) },
+    ],
+    nothing: ["No guard has said what it owns.", "Start one with “wirelessops run”; it tells of its partitions once a second."],
+  });
+}
