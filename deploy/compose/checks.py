@@ -1,0 +1,356 @@
+"""What must hold of a composition that is up: `checks.py COMPOSE SERVICE…`, told by check.sh.
+
+Prints a line a check. Exit 0 where all hold, 1 at the first that does not. Nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from typing import Any
+
+PAGE = f"http://127.0.0.1:{os.environ['PAGE_PORT']}"
+PROMETHEUS = f"http://127.0.0.1:{os.environ['PROMETHEUS_PORT']}"
+COMPOSE = sys.argv[1].split()
+SERVICES = sys.argv[2:]
+LASTING = [service for service in SERVICES if service != "keys"]
+
+UP_S = 180.0
+SOON_S = 60.0
+STOP_S = 30
+QUIET_S = 5.0
+
+
+class Failed(Exception):
+    """A check that does not hold."""
+
+
+def main() -> int:
+    """All checks, in order: later ones rest on what earlier ones found."""
+    began = time.monotonic()
+    done = 0
+    try:
+        for said in checks():
+            done += 1
+            print(f"ok {done:2}  {said}", flush=True)
+    except Failed as failure:
+        print(f"FAILED after {done} checks: {failure}", flush=True)
+        return 1
+    print(f"compose-check: {done} passed, 0 failed, {time.monotonic() - began:.0f} s after the start", flush=True)
+    return 0
+
+
+def checks() -> Iterator[str]:
+    yield healthy()
+    token = operators_token()
+    yield "keys: made, the one-shot ended with 0, an operator's token printed"
+    yield confined()
+    yield page_served()
+    yield decisions_flow()
+    yield ran_applies()
+    yield prometheus_scrapes()
+    yield who_may_act(token)
+    yield escalation(token, "approve")
+    yield escalation(token, "deny")
+    yield kill_switch(token)
+    yield guard_killed()
+    yield tally_of_the_ran()
+    yield stops()
+
+
+def healthy() -> str:
+    began = time.monotonic()
+    for service in LASTING:
+        wait(f"{service} healthy", lambda s=service: state(s)["Health"]["Status"] == "healthy", UP_S)  # type: ignore[misc]
+    return f"healthy: {', '.join(LASTING)} ({time.monotonic() - began:.0f} s)"
+
+
+def operators_token() -> str:
+    if state("keys")["ExitCode"] != 0:
+        raise Failed(f"keys ended with {state('keys')['ExitCode']}")
+    for line in logs("keys").splitlines():
+        _, colon, token = line.partition("token: ")
+        if colon:
+            return token.strip()
+    raise Failed("keys printed no token")
+
+
+def confined() -> str:
+    for service in SERVICES:
+        found = inspect(service)
+        host = found["HostConfig"]
+        user = found["Config"]["User"].split(":")[0]
+        expect(user not in ("", "0", "root"), f"{service} runs as root")
+        expect(host["ReadonlyRootfs"], f"the root file system of {service} is writable")
+        expect(host["CapDrop"] == ["ALL"], f"{service} keeps capabilities: {host['CapDrop']}")
+        expect("no-new-privileges:true" in host["SecurityOpt"], f"{service} may gain privileges")
+        expect(host["Memory"] > 0 and host["PidsLimit"] > 0, f"{service} is without a bound on memory or processes")
+        for bound in (host["PortBindings"] or {}).values():
+            expect(all(one["HostIp"] == "127.0.0.1" for one in bound), f"{service} listens beyond loopback: {bound}")
+    for service in ("guard", "ran"):
+        code = "import os; print(os.getuid()); open('/opt/wirelessops/x', 'w')"
+        tried = docker("exec", container(service), "python3", "-c", code, check=False)
+        expect(tried.stdout.strip() == "10001", f"{service}: its uid is {tried.stdout.strip()!r}")
+        expect("Read-only file system" in tried.stderr, f"{service} can write into its image")
+    return "confined: no root, read-only roots, no capabilities, no new privileges, bounded, ports on loopback alone"
+
+
+def page_served() -> str:
+    text, kind = fetch(f"{PAGE}/")
+    expect(kind.startswith("text/html"), f"the page is {kind}")
+    expect("<script" in text.lower(), "the page has no script")
+    return f"the page: {PAGE}/ ({len(text):,} characters)"
+
+
+def decisions_flow() -> str:
+    cursor = board()["cursor"]
+    request = urllib.request.Request(f"{PAGE}/v1/events?cursor={cursor}", headers={"Accept": "text/event-stream"})
+    seen = 0
+    with urllib.request.urlopen(request, timeout=SOON_S) as stream:
+        ends = time.monotonic() + SOON_S
+        event = ""
+        while seen < 20 and time.monotonic() < ends:
+            name, _, value = stream.readline().decode().partition(":")
+            if name == "event":
+                event = value.strip()
+            elif name == "data" and event == "decisions":
+                seen += len(json.loads(value)["decisions"])
+    expect(seen >= 20, f"only {seen} decisions by server-sent events within {SOON_S:g} s")
+    return f"decisions: {seen} by server-sent events"
+
+
+def ran_applies() -> str:
+    def applied() -> int:
+        return sum(lease["state"] in ("applied", "effect") for lease in board()["leases"])
+
+    count = wait("the RAN applies", applied)
+    return f"the RAN: {count} controls applied, as it acknowledged"
+
+
+def prometheus_scrapes() -> str:
+    def up() -> bool:
+        targets = get(f"{PROMETHEUS}/api/v1/targets")["data"]["activeTargets"]
+        return bool(targets) and all(one["health"] == "up" for one in targets)
+
+    wait("Prometheus scrapes the guard", up)
+
+    def groups() -> list[Any]:
+        return list(get(f"{PROMETHEUS}/api/v1/rules")["data"]["groups"])
+
+    rules = [rule for group in wait("rules loaded", groups) for rule in group["rules"]]
+    wait("rules evaluated", lambda: all(r["health"] == "ok" for g in groups() for r in g["rules"]))
+
+    def decided() -> float:
+        found = get(f"{PROMETHEUS}/api/v1/query?query=sum(ricxapp_wirelessops_decisions_total)")["data"]["result"]
+        return float(found[0]["value"][1]) if found else 0.0
+
+    count = wait("decisions counted", decided)
+    return f"Prometheus: the guard is scraped ({count:,.0f} decisions), {len(rules)} rules loaded, all evaluate"
+
+
+def who_may_act(token: str) -> str:
+    expect(get(f"{PAGE}/v1/operator", token)["operator"] == "operator", "the token is not the operator's")
+    for given in (None, "nonsense"):
+        try:
+            post("/v1/switch", {"mode": "hold", "reason": "none"}, given)
+        except urllib.error.HTTPError as error:
+            expect(error.code == 401, f"token {given}: {error.code}")
+        else:
+            raise Failed(f"token {given}: may act")
+    return "who may act: the operator by his token; without one, or with another, nobody (401)"
+
+
+def escalation(token: str, verdict: str) -> str:
+    """Answer an ESCALATE that has no deadline to speak of: that of the planning agent."""
+
+    def asked() -> Any:
+        for one in board()["open"]:
+            if one["action"] == "ESCALATE" and one["proposer"] == "agent:planner":
+                return one
+        return None
+
+    found = wait("an ESCALATE of the planning agent", asked)
+    opened = get(f"{PAGE}/v1/decisions/{found['id']}")
+    (dispute,) = opened["disputes"]
+    readings = {one["source"]: one for one in dispute["observations"]}
+    (right,) = (one for source, one in readings.items() if source.startswith("e2:"))
+    settles = [f"{dispute['field']}={right['value']}:{right['unit']}"] if verdict == "approve" else []
+    body = {"decision": found["id"], "verdict": verdict, "reason": "compose-check", "settles": settles}
+    post("/v1/answers", body, token)
+
+    def final() -> Any:
+        for one in board()["decisions"]:
+            if one["proposal_id"] == found["proposal_id"] and one["final"]:
+                return one
+        return None
+
+    ended = wait("the answer takes effect", final)
+    expected = "APPLY" if verdict == "approve" else "ABSTAIN"
+    expect(ended["action"] == expected, f"{verdict}: {ended['action']}, {ended['explanation']}")
+    values = " against ".join(f"{one['value']} {one['unit']}" for one in readings.values())
+    return f"ESCALATE ({dispute['field']}: {values}): {verdict}, and it ends as {ended['action']}"
+
+
+def kill_switch(token: str) -> str:
+    def in_force(mode: str) -> bool:
+        there = [one for one in board()["switches"] if one["mode"] != "live" and one["region"] is None]
+        return bool(there) == (mode != "live")
+
+    said = post("/v1/switch", {"mode": "hold", "reason": "compose-check"}, token)
+    expect(not said["failed"], f"not written to partitions {said['failed']}")
+    wait("the kill switch in force", lambda: in_force("hold"))
+    since = newest()
+    wait("decisions under the kill switch", lambda: any(one["switched"] == "hold" for one in after(since)))
+    since = newest()
+    time.sleep(QUIET_S)
+    under = after(since)
+    applied = [one["id"] for one in under if one["action"] == "APPLY"]
+    expect(not applied, f"APPLY under the kill switch: {applied[:3]}")
+    expect(bool(under), "nothing is decided under the kill switch")
+    post("/v1/switch", {"mode": "live", "reason": "compose-check"}, token)
+    wait("the kill switch released", lambda: in_force("live"))
+    since = newest()
+    wait("APPLY again", lambda: any(one["action"] == "APPLY" for one in after(since)))
+    return f"kill switch: of {len(under)} decisions in {QUIET_S:g} s none was APPLY; released, APPLY again"
+
+
+def guard_killed() -> str:
+    """SIGKILL, as by the kernel where memory runs out: Docker starts it again, as the composition tells it to.
+
+    Where only Docker may signal it (no root), it takes that for the wish of an operator: it is started by hand.
+    """
+    before = inspect("guard")
+    if os.geteuid() == 0:
+        os.kill(before["State"]["Pid"], 9)
+        wait("the guard restarted", lambda: inspect("guard")["RestartCount"] > before["RestartCount"])
+    else:
+        docker("kill", "-s", "KILL", container("guard"))
+        docker("start", container("guard"))
+    began = time.monotonic()
+    wait("the guard healthy again", lambda: state("guard")["Health"]["Status"] == "healthy")
+    wait("the page again", lambda: bool(board()["decisions"]))
+    since = newest()
+    wait("APPLY again", lambda: any(one["action"] == "APPLY" for one in after(since)))
+    return f"the guard killed (SIGKILL): ready again and deciding after {time.monotonic() - began:.0f} s"
+
+
+def tally_of_the_ran() -> str:
+    def counts() -> Any:
+        told = [line[line.index("{") :] for line in logs("ran").splitlines() if '"counts"' in line]
+        return json.loads(told[-1]) if told else None
+
+    last = wait("the RAN's counts", counts)
+    expect(last["unsafe_with_guard"] == 0, f"{last['unsafe_with_guard']} unsafe executions")
+    expect(last["safe_kept"] > 0, "nothing was carried out")
+    return (
+        f"the truth: of {last['proposals']} proposals {last['unsafe_without_guard']} would have been unsafe, "
+        f"{last['unsafe_with_guard']} were; {last['safe_kept']} safe ones carried out"
+    )
+
+
+def stops() -> str:
+    began = time.monotonic()
+    ran([*COMPOSE, "stop", "--timeout", str(STOP_S)])
+    took = time.monotonic() - began
+    expect(took < STOP_S, f"stopping took {took:.0f} s")
+    codes = {service: inspect(service)["State"]["ExitCode"] for service in LASTING}
+    for service in ("guard", "ran"):
+        expect(codes[service] == 0, f"{service} ended with {codes[service]}")
+    return f"stopped within {took:.0f} s: guard and ran ended with 0 (all: {codes})"
+
+
+def board() -> Any:
+    return get(f"{PAGE}/v1/board")
+
+
+def newest() -> int:
+    """When the newest decision was made, Unix ms."""
+    return max((one["decided_at_ms"] for one in board()["decisions"]), default=0)
+
+
+def after(at_ms: int) -> list[Any]:
+    """Decisions made later than at an instant."""
+    return [one for one in board()["decisions"] if one["decided_at_ms"] > at_ms]
+
+
+def wait(what: str, holds: Callable[[], Any], timeout_s: float = SOON_S) -> Any:
+    """What `holds` gives once that is anything; it may fail to connect until then. Raises Failed."""
+    ends = time.monotonic() + timeout_s
+    last = ""
+    while time.monotonic() < ends:
+        try:
+            if found := holds():
+                return found
+        except (OSError, KeyError, ValueError) as error:
+            last = f": {error!r}"
+        time.sleep(0.5)
+    raise Failed(f"{what}: not within {timeout_s:g} s{last}")
+
+
+def expect(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise Failed(otherwise)
+
+
+def get(url: str, token: str | None = None) -> Any:
+    return json.loads(fetch(url, token)[0])
+
+
+def fetch(url: str, token: str | None = None) -> tuple[str, str]:
+    with urllib.request.urlopen(urllib.request.Request(url, headers=bearer(token)), timeout=10) as reply:
+        return reply.read().decode(), reply.headers["Content-Type"]
+
+
+def post(path: str, body: Any, token: str | None) -> Any:
+    headers = {"Content-Type": "application/json", **bearer(token)}
+    request = urllib.request.Request(PAGE + path, json.dumps(body).encode(), headers, method="POST")
+    with urllib.request.urlopen(request, timeout=20) as reply:
+        return json.loads(reply.read())
+
+
+def bearer(token: str | None) -> dict[str, str]:
+    return {} if token is None else {"Authorization": f"Bearer {token}"}
+
+
+def state(service: str) -> Any:
+    return inspect(service)["State"]
+
+
+def inspect(service: str) -> Any:
+    return json.loads(docker("inspect", container(service)).stdout)[0]
+
+
+def container(service: str) -> str:
+    """The id of a service's one container, stopped or not."""
+    project = os.environ["COMPOSE_PROJECT_NAME"]
+    labels = [f"label=com.docker.compose.project={project}", f"label=com.docker.compose.service={service}"]
+    found = docker("ps", "-aq", "--filter", labels[0], "--filter", labels[1]).stdout.split()
+    if len(found) != 1:
+        raise Failed(f"{service}: {len(found)} containers")
+    return str(found[0])
+
+
+def logs(service: str) -> str:
+    said = docker("logs", container(service))
+    return said.stdout + said.stderr
+
+
+def docker(*words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    return ran(["docker", *words], check)
+
+
+def ran(words: list[str], check: bool = True) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    if check and done.returncode != 0:
+        raise Failed(f"{' '.join(words)}: {done.stderr.strip()}")
+    return done
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,21 @@
+#!/bin/sh
+# The keys of the composition, made once: the guard's signing key, its public half for the RAN, and a token with which
+# OPERATOR may act on the page. A token is printed when it is made, and is nowhere to be read again.
+set -eu
+umask 077
+PRIVATE=/var/lib/wirelessops/private
+PUBLIC=/var/lib/wirelessops/public
+OPERATOR=${OPERATOR:-operator}
+
+[ -e "$PRIVATE/guard.pem" ] || wirelessops keys new --out "$PRIVATE/guard.pem"
+cp "$PRIVATE/guard.pub.pem" "$PUBLIC/guard.pub.pem"
+chmod 644 "$PUBLIC/guard.pub.pem"
+
+if grep -q "^$OPERATOR " "$PRIVATE/operators" 2>/dev/null; then
+  echo "$OPERATOR has a token; another one, for another name: docker compose run --rm -e OPERATOR=name keys"
+else
+  made=$(wirelessops keys token --operator "$OPERATOR")
+  echo "$made" | sed -n 's/^line: *//p' >>"$PRIVATE/operators"
+  echo "operator: $OPERATOR"
+  echo "$made" | grep '^token:'
+fi
