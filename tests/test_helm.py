@@ -248,8 +248,9 @@ def options_of(command: str) -> frozenset[str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_command_line_knows_every_option_that_the_container_gives(name: str) -> None:
-    assert guard(name)["command"] == ["wirelessops", "run"]
-    assert {word.split("=")[0] for word in guard(name)["args"]} <= options_of("run")
+    (program,), (command, *options) = guard(name)["command"], guard(name)["args"]
+    assert (program, command) == ("wirelessops", "run")
+    assert {option.split("=")[0] for option in options} <= options_of("run")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -278,9 +279,11 @@ def test_the_descriptor_is_one_that_the_onboarder_takes(name: str) -> None:
     document = descriptor(name)
     schema = json.loads((ROOT / "deploy" / "xapp" / "schema.json").read_text())
     jsonschema.Draft7Validator(schema).validate(document["controls"])
-    image = document["containers"][0]["image"]
-    assert f"{image['name']}" in guard(name)["image"]
-    assert document["containers"][0]["name"] == guard(name)["name"]
+    (container,) = document["containers"]
+    assert container["image"]["name"] in guard(name)["image"]
+    assert container["name"] == guard(name)["name"]
+    assert container["command"] == guard(name)["command"]
+    assert [*container["args"], "--guard-name=$(POD_NAME)"] == guard(name)["args"]
     (port,) = (each["port"] for each in document["messaging"]["ports"] if each["name"] == "http")
     assert port == guard(name)["ports"][0]["containerPort"]
     assert document["xapp_name"] == the(name, "Deployment")["metadata"]["name"].removeprefix("ricxapp-")
@@ -317,7 +320,7 @@ def test_a_guard_started_as_the_chart_starts_it_goes_to_the_kafka_of_the_values(
             word.replace("/opt/ric/config", str(tmp_path)).replace("$(POD_NAME)", "ricxapp-wirelessops-5c9f-x2x")
             for word in guard("default", *options)["args"]
         ]
-        ran = run_cli("run", *args)
+        ran = run_cli(*args)
     assert ran.returncode == 2, ran.stderr
     assert address in ran.stderr
 
