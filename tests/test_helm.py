@@ -40,8 +40,10 @@ from helm_chart import (
     values_of,
 )
 from helm_custom_resources import CUSTOM
+from real_kafka import RealKafka
 
 from streams.descriptor import read_descriptor
+from streams.kafka_cluster import KafkaCluster
 from streams.kafka_config import kafka_security
 from streams.settings import GuardSettings, load_contracts
 from streams.topics import topics
@@ -310,19 +312,45 @@ def test_rules_and_dashboard_arrive_as_they_are_written() -> None:
     assert json.loads(text) == json.loads((CHART / "files/dashboard.json").read_text())
 
 
-def test_a_guard_started_as_the_chart_starts_it_goes_to_the_kafka_of_the_values(tmp_path: Path) -> None:
+def arguments(folder: Path, *options: str) -> list[str]:
+    """How the chart starts a guard, with its descriptor written to a folder here."""
+    (folder / "config-file.json").write_text(config_map("minimal", "appconfig", *options)["config-file.json"])
+    pod = "ricxapp-wirelessops-5c9f8d7b6-x2x4z"
+    return [
+        word.replace("/opt/ric/config", str(folder)).replace("$(POD_NAME)", pod)
+        for word in guard("minimal", *options)["args"]
+    ]
+
+
+def test_a_guard_started_as_the_chart_starts_it_does_not_fall_back_on_another_kafka(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"  # bound and not listening: nobody answers there
         options = ("--set", f"kafka.bootstrapServers={address}", "--set", "controls.connect_timeout_s=1")
-        (tmp_path / "config-file.json").write_text(config_map("default", "appconfig", *options)["config-file.json"])
-        args = [
-            word.replace("/opt/ric/config", str(tmp_path)).replace("$(POD_NAME)", "ricxapp-wirelessops-5c9f-x2x")
-            for word in guard("default", *options)["args"]
-        ]
-        ran = run_cli(*args)
+        ran = run_cli(*arguments(tmp_path, *options))
     assert ran.returncode == 2, ran.stderr
     assert address in ran.stderr
+
+
+def test_a_guard_started_as_the_chart_starts_it_passes_the_test_of_the_release(
+    kafka: RealKafka, tmp_path: Path
+) -> None:
+    port = KafkaCluster.free_port()
+    wired = {"kafka.bootstrapServers": kafka.bootstrap_servers, "kafka.topicPrefix": kafka.prefix}
+    wired |= {"web.host": "127.0.0.1", "web.port": port, "kafka.partitions": 2}
+    options = [word for name, value in wired.items() for word in ("--set", f"{name}={value}")]
+    (script,) = the("minimal", "Pod", *options)["spec"]["containers"][0]["args"]
+    here = script.replace("service-ricxapp-wirelessops-http", "127.0.0.1")
+    command = [sys.executable, "-c", "from streams.cli import main; main()", *arguments(tmp_path, *options)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, text=True) as process:
+        try:
+            asked = subprocess.run([sys.executable, "-c", here], capture_output=True, timeout=60, check=False)
+        finally:
+            process.terminate()
+        out, err = process.communicate(timeout=30)
+    assert asked.returncode == 0, err
+    assert out.startswith(f"ready: Kafka at {kafka.bootstrap_servers}, topics {kafka.prefix}*")
+    assert process.returncode == 0
 
 
 def test_the_guard_reads_what_the_chart_writes_of_kafka(tmp_path: Path) -> None:
