@@ -106,9 +106,10 @@ class GuardClient:
         """Propose, and await the final decision (`wirelessops.decision/1` as it stands on `control`).
 
         `deadline_ms` and `created_at_ms` are Unix ms, `plan` maps fields to `{"value", "unit"}`. While evidence is
-        missing or an operator is asked, the guard waits until the deadline (or about 2 s, where there is none);
-        `interim` is told of each decision on the way. Raises NoAnswer after `timeout_s`; the guard may still decide,
-        so treat that as a refusal and let the deadline end it.
+        missing or an operator is asked, the guard waits until the deadline; where there is none, about 2 s for evidence
+        and ten minutes for the operator (its settings `hold_ms` and `escalation_ms`). `interim` is told of each
+        decision on the way. Raises NoAnswer after `timeout_s`; the guard may still decide, so treat that as a refusal
+        and let the deadline end it.
         """
         identity = proposal_id or uuid4().hex
         document: dict[str, Any] = {

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-_COMMAND: Final = (sys.executable, "-c", "from streams.cli import main; main()", "run")
+_COMMAND: Final = (sys.executable, "-c", "from streams.cli import main; main()", "run", "--escalation-ms", "2000")
+"""Nobody answers an ESCALATE here: it ends as soon as a HOLD does."""
 _STOP_S: Final = 15.0
 
 
