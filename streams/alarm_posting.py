@@ -109,8 +109,9 @@ class AlarmPoster:
             await self._request("POST", "/define", definitions_document(), optional=True)
             active = await self._request("GET", "/active", None, optional=True)
             if isinstance(active, list):
-                self.alarms.believed(item for item in active if isinstance(item, dict))
-            self.alarms.book.remind()
+                self.alarms.compare(item for item in active if isinstance(item, dict))
+            else:
+                self.alarms.book.remind()
             self._compared_s = now_s
         while (notice := self.alarms.book.next()) is not None:
             await self._tell(notice)

@@ -9,7 +9,7 @@ its predecessor raised. Pure; times are arguments.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import islice
@@ -183,10 +183,13 @@ class AlarmBook:
         if self._standing.pop(identity, None) is not None or identity in self._believed:
             self._tell(identity)
 
-    def inherit(self, identity: Identity) -> None:
-        """The manager believes that it stands, or may: what is so is told in any case."""
+    def has(self, identity: Identity) -> None:
+        """The manager has it as active, whoever raised it."""
         self._believed.add(identity)
-        self._tell(identity)
+        if identity in self._standing:
+            self._due.pop(identity, None)
+        else:
+            self._tell(identity)
 
     def forget(self, identities: Iterable[Identity]) -> None:
         """They are another guard's now: nothing more is told of them."""
@@ -195,9 +198,9 @@ class AlarmBook:
             self._believed.discard(identity)
             self._due.pop(identity, None)
 
-    def remind(self) -> None:
-        """Tell all that stand once more: the manager may have been restarted, and what it knows twice it suppresses."""
-        for identity in self._standing:
+    def remind(self, known: Set[Identity] = frozenset()) -> None:
+        """Tell all that stand once more, but what the manager is known to have: it may have lost its memory."""
+        for identity in self._standing.keys() - known:
             self._tell(identity)
 
     def next(self) -> Notice | None:
@@ -257,19 +260,26 @@ class Alarms:
             gone = self._held.pop((problem, partition))
             self.book.forget(gone - self._all_held(problem))
 
-    def believed(self, active: Iterable[Mapping[str, Any]]) -> None:
-        """What the alarm manager says is active (its `/active`). What is ours to tell and does not stand is cleared."""
-        for document in active:
-            if document.get("applicationId") != self.application:
-                continue
-            try:
-                problem = Problem(document["specificProblem"])
-                identity = Identity(problem, str(document["managedObjectId"]), str(document["identifyingInfo"]))
-            except (KeyError, ValueError):
-                continue
-            if self._is_ours(identity) and identity not in self.book.standing:
-                self.book.inherit(identity)
+    def compare(self, active: Iterable[Mapping[str, Any]]) -> None:
+        """Hold what stands against what the alarm manager says is active (its `/active`).
+
+        What stands and is not there is told once more; what is there, is ours to tell, and does not stand, is cleared.
+        """
+        there = {identity for document in active if (identity := self._identity(document)) is not None}
+        self.book.remind(there)
+        for identity in there:
+            if identity in self.book.standing or self._is_ours(identity):
+                self.book.has(identity)
         self._compared = True
+
+    def _identity(self, document: Mapping[str, Any]) -> Identity | None:
+        """Of an alarm of this application; None for another."""
+        try:
+            problem = Problem(document["specificProblem"])
+            identity = Identity(problem, str(document["managedObjectId"]), str(document["identifyingInfo"]))
+        except (KeyError, ValueError):
+            return None
+        return identity if document.get("applicationId") == self.application else None
 
     def _is_ours(self, identity: Identity) -> bool:
         """Whether we know all that can make it stand. What a guard says of itself may be another's, or of this one's
