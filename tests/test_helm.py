@@ -16,6 +16,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 import jsonschema
 import kubernetes_validate
@@ -345,10 +346,14 @@ def test_a_guard_started_as_the_chart_starts_it_passes_the_test_of_the_release(
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, text=True) as process:
         try:
             asked = subprocess.run([sys.executable, "-c", here], capture_output=True, timeout=60, check=False)
+            (endpoint,) = the("everything", "ServiceMonitor")["spec"]["endpoints"]
+            with urlopen(f"http://127.0.0.1:{port}{endpoint['path']}", timeout=5) as reply:
+                metrics = reply.read().decode()
         finally:
             process.terminate()
         out, err = process.communicate(timeout=30)
     assert asked.returncode == 0, err
+    assert re.search(r"^ricxapp_wirelessops_ready(\{.*\})? 1\.0$", metrics, re.MULTILINE)
     assert out.startswith(f"ready: Kafka at {kafka.bootstrap_servers}, topics {kafka.prefix}*")
     assert process.returncode == 0
 
