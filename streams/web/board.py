@@ -14,8 +14,9 @@ from typing import Any, Final, Literal, NamedTuple, Protocol
 
 import orjson
 
-from streams.messages import AnswerMessage, OutcomeMessage, StatusMessage, SwitchInForce
+from streams.messages import SWITCHED_FORMAT, AnswerMessage, OutcomeMessage, StatusMessage, SwitchInForce
 from streams.observing import Published
+from streams.switching import is_switch
 from streams.topics import region_of
 from streams.web.summaries import DecisionId, summary
 from streams.wire import parse_object
@@ -220,8 +221,10 @@ class Board:
 
     def _take_control(self, message: Message) -> None:
         document = parse_object(message.value)
+        if document["format"] == SWITCHED_FORMAT:
+            return  # what is in force, the owners of the partitions say
         if document["format"] != "wirelessops.control/1":
-            return  # another kind of what is kept by key
+            raise ValueError("another format")
         if self._known is not None and check_document(document, self._known) is not None:
             raise ValueError("a control that no known guard signed")
         control = read_control(document["control"])
@@ -246,8 +249,8 @@ class Board:
 
     def _take_answer(self, message: Message) -> None:
         document = parse_object(message.value)
-        if document.get("format") != "wirelessops.answer/1":
-            return  # a switch: what is in force, the owners of the partitions say
+        if is_switch(document):
+            return
         answer = AnswerMessage.model_validate(document)
         key = (region_of(message.key), answer.proposal_id)
         if answer.verdict == "deny" and key in self._open:

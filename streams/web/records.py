@@ -145,20 +145,28 @@ async def _next(consumer: AIOKafkaConsumer, tp: TopicPartition, offset: int, end
 
 
 async def _first_since(consumer: AIOKafkaConsumer, tp: TopicPartition, begin: int, end: int, time_ms: int) -> int:
-    """An offset at or before that of the first message of a time or later; messages without a time count as earlier."""
+    """An offset after all messages of an earlier time, and at or before the first of this time or a later one."""
     low, high = begin, end
     while low < high:
         middle = (low + high) // 2
-        message = await _next(consumer, tp, middle, high)
-        if message is None:
-            high = middle
-            continue
-        said_ms = _time_of(message.headers)
-        if said_ms is not None and said_ms >= time_ms:
+        timed = await _next_timed(consumer, tp, middle, high)
+        if timed is None or timed[1] >= time_ms:
             high = middle
         else:
-            low = message.offset + 1
+            low = timed[0] + 1
     return low
+
+
+async def _next_timed(consumer: AIOKafkaConsumer, tp: TopicPartition, offset: int, end: int) -> tuple[int, int] | None:
+    """Offset and time of the first message at or after an offset that says its time, before `end`."""
+    while True:
+        message = await _next(consumer, tp, offset, end)
+        if message is None:
+            return None
+        said_ms = _time_of(attributes(message.headers))
+        if said_ms is not None:
+            return message.offset, said_ms
+        offset = message.offset + 1
 
 
 async def _named(
@@ -177,17 +185,13 @@ async def _named(
             if said.get("id") == identity and message.value is not None:
                 value: bytes = message.value
                 return value
-            said_ms = _time_of_said(said)
+            said_ms = _time_of(said)
             if said_ms is not None and said_ms > until_ms:
                 return None
     return None
 
 
-def _time_of(headers: Any) -> int | None:
-    return _time_of_said(attributes(headers))
-
-
-def _time_of_said(said: Mapping[str, str]) -> int | None:
+def _time_of(said: Mapping[str, str]) -> int | None:
     try:
         return round(datetime.fromisoformat(said["time"]).timestamp() * 1000)
     except (KeyError, ValueError, OverflowError):
