@@ -144,6 +144,11 @@ def count_sources(views: Iterable[SourceView], t_ms: int) -> dict[str, int]:
     return dict(counts)
 
 
+def switches_of(books: Books) -> list[dict[str, Any]]:
+    """The switches in force of a partition, as `messages.SwitchInForce` has them."""
+    return [{"region": region, **asdict(switch)} for region, switch in books.switches.listed()]
+
+
 class StatusWriter:
     """Writes the status of every partition that is owned.
 
