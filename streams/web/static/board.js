@@ -5,6 +5,9 @@ import { Ring } from "./ring.js";
 const OFFSETS = 20;
 const HEAT = 120;
 
+/** An owner that was not heard of for so long decides nothing, as far as one can tell. */
+export const QUIET_MS = 5_000;
+
 /** All that views read. Listeners are told "decisions" (with the new entries), "loaded", "board" and "connection". */
 export class Board {
   ring = new Ring();
@@ -24,6 +27,7 @@ export class Board {
   #heardAt = null;
   #listeners = [];
   #newest = new Map();
+  #saidAt = new Map();
 
   listen(listener) { this.#listeners.push(listener); }
 
@@ -93,6 +97,7 @@ export class Board {
     for (const name of ["guard", "leases", "sources", "partitions", "switches", "contracts", "acting"]) {
       if (name in document) this[name] = document[name];
     }
+    if ("partitions" in document) this.#saidAt = new Map(document.partitions.map((p) => [p.partition, p.at_ms]));
     if ("open" in document) this.open = new Map(document.open.map((d) => [identity(d), d]));
     if (Number.isFinite(document.now_ms)) {
       this.#offsets = [...this.#offsets, document.now_ms - Date.now()].slice(-OFFSETS);
@@ -100,7 +105,16 @@ export class Board {
     if ("sources" in document) this.#warm();
   }
 
-  /** One sample of age against limit of each source; null while it is out. */
+  /**
+   * The time at which the owner of a source's partition spoke of it last: its age is told of then, since what came in
+   * between is not known here. Null where the owner has not been heard of for `QUIET_MS`.
+   */
+  saidAt(source, now) {
+    const at = this.#saidAt.get(source.partition) ?? null;
+    return at === null || now - at > QUIET_MS ? null : at;
+  }
+
+  /** One sample of age against limit of each source. */
   #warm() {
     const now = this.now();
     const seen = new Set();
@@ -108,7 +122,7 @@ export class Board {
       const key = sourceKey(source);
       seen.add(key);
       const samples = this.heat.get(key) ?? [];
-      samples.push(staleness(source, now));
+      samples.push(staleness(source, this.saidAt(source, now)));
       if (samples.length > HEAT) samples.shift();
       this.heat.set(key, samples);
     }
@@ -120,11 +134,14 @@ const identity = (d) => `${d.region}\n${d.proposal_id}`;
 
 export const sourceKey = (source) => `${source.region}\n${source.source}`;
 
-/** Age of a source's newest report over its limit: 1 is the limit; Infinity in an outage or where it never reported. */
-export function staleness(source, now) {
-  if (source.state === "outage" || source.event_time_ms === null) return Infinity;
+/**
+ * Age of a source's newest report over its limit, at a time: 1 is the limit. Infinity in an outage, where it never
+ * reported, and where nothing is known of it (`at` of null).
+ */
+export function staleness(source, at) {
+  if (at === null || source.state === "outage" || source.event_time_ms === null) return Infinity;
   if (!source.limit_ms) return 0;
-  return Math.max(0, now - source.event_time_ms) / source.limit_ms;
+  return Math.max(0, at - source.event_time_ms) / source.limit_ms;
 }
 
 /** The switches that bite, the strictest first. */

@@ -1,6 +1,6 @@
 // Columns that several tables of decisions share.
 
-import { clock, left, relative, utc } from "./times.js";
+import { clock, left, quantityOf, relative, utc } from "./times.js";
 
 export const at = {
   name: "at", title: "Decided (UTC)",
@@ -13,16 +13,19 @@ export const action = {
   state: ({ d }) => d.action,
   hint: ({ d }) => (d.final ? "final" : "interim: it will be decided again"),
 };
-export const proposal = { name: "proposal", title: "Proposal", text: ({ d }) => d.proposal_id, hint: ({ d }) => d.proposal_id };
+const LONGEST = 30;
+const short = (id) => (id.length > LONGEST ? `${id.slice(0, 10)}…${id.slice(-18)}` : id);
+export const proposal = { name: "proposal", title: "Proposal", text: ({ d }) => short(d.proposal_id), hint: ({ d }) => d.proposal_id };
 export const xapp = { name: "xapp", title: "xApp", text: ({ d }) => d.proposer ?? "—", hint: ({ d }) => d.contract };
 export const cells = {
   name: "cells", title: "Cell",
   text: ({ d }) => d.cells.join(" ") || "—",
   hint: ({ d }) => `region ${d.region}, partition ${d.partition}`,
 };
+const released = (d) => Object.entries(d.released ?? {}).map(([field, q]) => `${field} = ${quantityOf(q)}`).join(", ");
 export const why = {
-  name: "why", title: "Why",
-  text: ({ d }) => [d.believed === false && "not signed by a known guard", ...d.codes].filter(Boolean).join(", ") || d.explanation,
+  name: "why", title: "Released, or why not",
+  text: ({ d }) => released(d) || [d.believed === false && "not signed by a known guard", ...d.codes].filter(Boolean).join(", ") || d.explanation,
   hint: ({ d }) => d.explanation,
 };
 /** How long a decision waits for the final one; empty once it does not wait any more. */

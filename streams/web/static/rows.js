@@ -28,12 +28,13 @@ export class Rows {
     this.state = state ?? (() => null);
     const head = el("div", { role: "row", class: "row", "aria-rowindex": "1" },
       columns.map((column) => el("span", { role: "columnheader", class: `c-${column.name}` }, column.title)));
-    this.sizer = el("div", { class: "rows-sizer", role: "presentation" });
-    this.view = el("div", { class: "rows-view", role: "rowgroup" }, this.sizer);
+    this.head = el("div", { role: "rowgroup", class: "rows-head" }, head);
+    this.sizer = el("div", { class: "rows-sizer", role: "rowgroup" });
+    this.view = el("div", { class: "rows-view", role: "presentation" }, this.head, this.sizer);
     this.element = el("div", {
       class: `rows rows-${name}`, role: "grid", tabindex: "0", "aria-label": label, "aria-readonly": "true",
       on: { keydown: (event) => this.key(event) },
-    }, el("div", { role: "rowgroup", class: "rows-head" }, head), this.view);
+    }, this.view);
     this.view.addEventListener("scroll", () => this.#place());
     new ResizeObserver(() => this.#measure()).observe(this.view);
   }
@@ -55,6 +56,9 @@ export class Rows {
 
   /** How many rows are above the visible ones. */
   get above() { return Math.floor(this.view.scrollTop / this.#height); }
+
+  /** The height in which rows are seen: below the head, which stays where it is. */
+  get #seen() { return this.view.clientHeight - this.head.offsetHeight; }
 
   toTop() {
     this.selected = null;
@@ -78,7 +82,7 @@ export class Rows {
   /** Handles a key; true where it was one of this table's. */
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return false;
-    const page = Math.max(1, Math.floor(this.view.clientHeight / this.#height) - 1);
+    const page = Math.max(1, Math.floor(this.#seen / this.#height) - 1);
     const moves = {
       j: 1, ArrowDown: 1, k: -1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -this.#count, End: this.#count,
     };
@@ -99,7 +103,7 @@ export class Rows {
   #select(i) {
     this.selected = this.#key(this.#at(i));
     const top = i * this.#height;
-    const bottom = top + this.#height - this.view.clientHeight;
+    const bottom = top + this.#height - this.#seen;
     if (this.view.scrollTop > top) this.view.scrollTop = top;
     else if (this.view.scrollTop < bottom) this.view.scrollTop = bottom;
     this.#place();
@@ -107,7 +111,7 @@ export class Rows {
 
   #measure() {
     this.#height = parseFloat(getComputedStyle(this.element).getPropertyValue("--row")) || 28;
-    const wanted = Math.ceil(this.view.clientHeight / this.#height) + SPARE;
+    const wanted = Math.ceil(this.#seen / this.#height) + SPARE;
     while (this.#pool.length < wanted) this.#pool.push(this.#make(this.#pool.length));
     while (this.#pool.length > wanted) this.#pool.pop().element.remove();
     this.sizer.style.height = `${this.#count * this.#height}px`;

@@ -40,11 +40,18 @@ export function utc(ms) {
   return iso(ms)?.replace("T", " ").replace("Z", " UTC") ?? "—";
 }
 
-/** A value of a message as text: numbers to six digits, strings as they are, the rest as JSON. */
+/** The guard's sentence, its Unix times as times of day. */
+export function sentence(text) {
+  return text.replace(/\bat (1\d{12})\b/g, (_, ms) => `at ${clock(Number(ms))} UTC`);
+}
+
+/** A value of a message as text: numbers to six digits, strings as they are, members by name. */
 export function value(v) {
   if (v === null || v === undefined) return "—";
   if (typeof v === "number") return Number.isInteger(v) ? String(v) : String(Number(v.toPrecision(6)));
-  return typeof v === "string" ? v : JSON.stringify(v);
+  if (typeof v === "string") return v;
+  if (Array.isArray(v)) return v.map(value).join(", ");
+  return typeof v === "object" ? Object.entries(v).map(([key, each]) => `${key}: ${value(each)}`).join(", ") : String(v);
 }
 
 /** A value with its unit; "1" is the unit of a number without one. */

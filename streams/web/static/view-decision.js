@@ -3,7 +3,7 @@
 import { answerForm } from "./answer.js";
 import { badge, el, setText, table, terms } from "./elements.js";
 import { graph } from "./graph.js";
-import { clock, left, length, quantity, quantityOf, utc } from "./times.js";
+import { clock, left, length, quantity, quantityOf, sentence, utc } from "./times.js";
 
 const time = (ms) => el("time", { datetime: new Date(ms).toISOString(), title: utc(ms) }, clock(ms));
 const list = (items) => (items.length ? items.join(", ") : "—");
@@ -57,7 +57,7 @@ function head(d, dossier) {
     d.believed === false && el("p", { class: "switched hold" }, "Not signed by a guard that is known here: nothing may be executed on it."),
     d.switched && el("p", { class: `switched ${d.switched}` }, d.switched === "hold"
       ? "This would be APPLY: the kill switch holds it." : "This would be APPLY: shadow mode released nothing."),
-    el("p", { class: "explanation" }, d.explanation),
+    el("p", { class: "explanation" }, sentence(d.explanation)),
     terms([
       ["xApp", d.proposer], ["Contract", d.contract && el("a", { href: `#/contract/${encodeURIComponent(d.contract)}` }, d.contract)],
       ["Controls", d.control_key], ["Cells", list(d.cells)], ["Region", `${d.region}, partition ${d.partition}`],
@@ -71,7 +71,7 @@ function sections(dossier) {
   const { fields, plan, violations, repairs, policy, constraints, answers, control, summary } = dossier;
   return [
     section("Why this action", why(dossier.why), table("Rows of the policy, in order", ["", "Action", "Row", "Because"],
-      policy.map((row) => [row.chosen ? "▶ taken" : row.applies ? "would too" : "no", badge(row.action), row.name, row.because]))),
+      policy.map((row) => [state(row.chosen ? "taken" : row.applies ? "applies too" : "no"), badge(row.action), row.name, row.because]))),
     section("Fields", table("Fields the decision rests on", ["Field", "Value", "Source", "Age of limit", "Before repair", "After"], fields.map(field))),
     plan.length > 0 && section("Plan: written and checked", table("Plan", ["Field", "Written", "Checked", "Repairs"], plan.map((p) => [
       name(p), quantity(p.written, p.written_unit), quantity(p.value, p.unit), list(p.repairs)])),
@@ -92,12 +92,21 @@ function sections(dossier) {
   ];
 }
 
+/** Codes, each once, with how often it was found. */
+function counted(codes) {
+  const times = new Map();
+  for (const code of codes) times.set(code, (times.get(code) ?? 0) + 1);
+  return list([...times].map(([code, n]) => (n > 1 ? `${code} ×${n}` : code)));
+}
+
 function section(title, ...content) {
   return el("section", { "aria-label": title }, el("h3", {}, title), content);
 }
 
 function why({ chosen, next }) {
-  return el("p", {}, chosen, next ? [" Without that it would have been ", badge(next.action), `: ${next.because}`] : null);
+  return el("dl", { class: "why" },
+    el("div", {}, el("dt", {}, "Because"), el("dd", {}, chosen)),
+    next && el("div", {}, el("dt", {}, "Otherwise"), el("dd", {}, badge(next.action), ` ${next.because}`)));
 }
 
 function name({ field, member }) {
@@ -115,7 +124,7 @@ function field(f) {
     quantity(f.value, f.unit),
     f.source ?? el("span", { class: "quiet" }, f.kind),
     share === null ? "—" : age(f, share),
-    list(f.before),
+    counted(f.before),
     el("span", {}, state(f.after), f.repairs.length ? el("span", { class: "quiet" }, ` by ${f.repairs.join(", ")}`) : null),
   ];
 }

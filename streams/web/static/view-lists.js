@@ -1,9 +1,10 @@
 // Views that are one table of what the board holds: what waits, escalations, leases, partitions.
 
+import { QUIET_MS } from "./board.js";
 import * as columns from "./columns.js";
 import { el, empty } from "./elements.js";
 import { Rows } from "./rows.js";
-import { left, quantityOf, relative, utc } from "./times.js";
+import { left, quantityOf, relative, sentence, utc } from "./times.js";
 
 /** A view of one table; `items(board)` gives its items, `nothing` what stands there without any. */
 class ListView {
@@ -39,7 +40,7 @@ export function escalationsView(board, open) {
     title: "Escalations", name: "escalations", lead: "These wait for you, the nearest deadline first. Open one to see what is disputed, and approve or deny it.",
     items: ({ open: all }) => columns.waiting(all, ["ESCALATE"]), key: ({ d }) => d.proposal_id, open: ({ d }) => open(d),
     columns: [columns.due(board), columns.xapp, columns.cells, columns.proposal,
-      { name: "why", title: "What is disputed", text: ({ d }) => d.explanation, hint: ({ d }) => `${d.codes.join(", ")}: ${d.explanation}` }, columns.waited],
+      { name: "why", title: "What is disputed", text: ({ d }) => sentence(d.explanation), hint: ({ d }) => `${d.codes.join(", ")}: ${d.explanation}` }, columns.waited],
     nothing: ["No escalation waits for an answer.", "A conflict or an ambiguity that only a person can settle appears here, and in the tab’s count."],
   });
 }
@@ -63,8 +64,6 @@ export function leasesView(board) {
     nothing: ["No control is held.", "An APPLY under a contract with “control” grants a lease, which appears here."],
   });
 }
-
-const QUIET_MS = 5_000;
 
 export function partitionsView(board) {
   const silent = (p, now) => p.guard === null || p.at_ms === null || now - p.at_ms > QUIET_MS;

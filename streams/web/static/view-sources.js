@@ -16,16 +16,18 @@ export class SourcesView {
 
   constructor(board) {
     this.#board = board;
-    const share = (s, now) => staleness(s, now);
+    const share = (s, now) => staleness(s, board.saidAt(s, now));
+    const age = (s, now) => (board.saidAt(s, now) === null || s.event_time_ms === null ? null : board.saidAt(s, now) - s.event_time_ms);
+    const word = (s, now) => (board.saidAt(s, now) === null ? "owner not heard of" : s.state === "outage" ? "outage"
+      : s.event_time_ms === null ? "never heard" : `${percent(share(s, now))} ${level(share(s, now))}`);
     this.rows = new Rows({
       label: "Sources, worst first", name: "sources", key: sourceKey,
       columns: [
         { name: "source", title: "Source", text: (s) => s.source, hint: (s) => `region ${s.region}, partition ${s.partition}` },
         { name: "region", title: "Region", text: (s) => s.region },
-        { name: "share", title: "Age of limit", state: (s, now) => level(share(s, now)),
-          text: (s, now) => (s.state === "outage" ? "outage" : s.event_time_ms === null ? "never heard" : `${percent(share(s, now))} ${level(share(s, now))}`) },
+        { name: "share", title: "Age of limit", state: (s, now) => level(share(s, now)), text: word },
         { name: "heat", title: "Last 2 min", draw: (canvas, s) => heat(canvas, board.heat.get(sourceKey(s)) ?? []) },
-        { name: "age", title: "Age", text: (s, now) => (s.event_time_ms === null ? "—" : length(Math.max(0, now - s.event_time_ms))),
+        { name: "age", title: "Age", text: (s, now) => (age(s, now) === null ? "—" : length(Math.max(0, age(s, now)))),
           hint: (s) => (s.event_time_ms === null ? null : `measured ${utc(s.event_time_ms)}`) },
         { name: "limit", title: "Limit", text: (s) => (s.limit_ms ? length(s.limit_ms) : "none") },
         { name: "period", title: "Period", text: (s) => (s.period_ms ? length(s.period_ms) : "—") },
@@ -41,7 +43,7 @@ export class SourcesView {
 
   render() {
     const now = this.#board.now();
-    const items = this.#board.sources.map((s) => [staleness(s, now), s])
+    const items = this.#board.sources.map((s) => [staleness(s, this.#board.saidAt(s, now)), s])
       .sort(([a, s], [b, t]) => (a === b ? 0 : b - a) || (sourceKey(s) < sourceKey(t) ? -1 : 1)).map(([, s]) => s);
     this.nothing.hidden = items.length > 0 || !this.#board.loaded;
     this.rows.show(items.length, (i) => items[i], now);

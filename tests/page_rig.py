@@ -1,0 +1,113 @@
+"""The operator's page in a real headless Chromium, before a real guard."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from web_rig import TOKEN, Page, served, tokens_file
+
+playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
+
+WAIT_MS = 10_000
+SIZE = {"width": 1280, "height": 720}
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def chromium() -> str | None:
+    """A Chromium: $CHROMIUM, one of the distribution, or None for Playwright's own."""
+    found = (shutil.which(name) for name in _NAMES)
+    return os.environ.get("CHROMIUM") or next((path for path in found if path), None)
+
+
+@asynccontextmanager
+async def browsing(**context: Any) -> AsyncIterator[Any]:
+    """A browser context with a clean profile; the test is skipped where no browser is."""
+    async with playwright.async_playwright() as started:
+        path = chromium() or started.chromium.executable_path
+        if not Path(path).exists():
+            pytest.skip("no Chromium: set CHROMIUM, install one, or run `playwright install chromium`")
+        browser = await started.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        try:
+            yield await browser.new_context(**{"viewport": SIZE, "reduced_motion": "reduce", **context})
+        finally:
+            await browser.close()
+
+
+class Operator:
+    """What a person before the page sees and does. `faults`: what a console says, and requests to other hosts."""
+
+    def __init__(self, tab: Any, guard: Page) -> None:
+        self.tab = tab
+        self.guard = guard
+        self.rig = guard.rig
+        self.faults: list[str] = []
+        self.excused: tuple[str, ...] = ()
+        tab.set_default_timeout(WAIT_MS)
+        tab.on("console", lambda said: said.type in ("error", "warning") and self._fault(said.text))
+        tab.on("pageerror", lambda error: self._fault(str(error)))
+        tab.on("request", lambda request: self._requested(request.url))
+
+    def _fault(self, text: str) -> None:
+        if not any(excuse in text for excuse in self.excused):
+            self.faults.append(text)
+
+    def _requested(self, url: str) -> None:
+        if urlsplit(url).netloc != f"127.0.0.1:{self.guard.port}":
+            self.faults.append(f"a request to another host: {url}")
+
+    async def open(self, route: str = "") -> None:
+        """Load the page; it is live then."""
+        await self.tab.goto(f"http://127.0.0.1:{self.guard.port}/{route}")
+        await self.live()
+
+    async def live(self) -> None:
+        await self.tab.wait_for_selector("body[data-connection=live]")
+
+    async def sees(self, text: str) -> None:
+        """Waits until the text is on the page, to be seen."""
+        await self.tab.get_by_text(text).first.wait_for()
+
+    def row(self, proposal_id: str) -> Any:
+        return self.tab.get_by_role("row").filter(has_text=proposal_id)
+
+    async def opens(self, proposal_id: str) -> Any:
+        """Clicks the newest row of a proposal; gives the panel, filled."""
+        await self.row(proposal_id).first.click()
+        panel = self.tab.locator("#panel")
+        await panel.get_by_role("heading", name=proposal_id).wait_for()
+        return panel
+
+    async def signs_in(self, token: str = TOKEN) -> None:
+        """Fills the dialog that asks who one is."""
+        await self.tab.get_by_role("dialog").get_by_label("Token").fill(token)
+        await self.tab.get_by_role("button", name="Continue").click()
+
+    async def throws(self, mode: str, reason: str) -> None:
+        """The switch, once signed in: mode is the beginning of its line in the dialog."""
+        await self.tab.locator("#kill").click()
+        if await self.tab.get_by_role("dialog", name="Who are you?").is_visible():
+            await self.signs_in()
+        dialog = self.tab.get_by_role("dialog", name="Kill switch")
+        await dialog.get_by_role("radio", name=mode).check()
+        await dialog.get_by_label("Reason").fill(reason)
+        await dialog.get_by_role("button", name="Throw the switch").click()
+        await dialog.wait_for(state="detached")
+
+
+@asynccontextmanager
+async def watching(folder: Path, context: dict[str, Any] | None = None, **options: Any) -> AsyncIterator[Operator]:
+    """Broker, guard, web server, browser, and a tab that has nothing loaded yet. Ends with: no fault was seen."""
+    async with browsing(**(context or {})) as browser:
+        settings = {"operator_tokens": tokens_file(folder), **options}
+        async with served(**settings) as guard:
+            operator = Operator(await browser.new_page(), guard)
+            yield operator
+            assert operator.faults == []
+            await operator.tab.close()
