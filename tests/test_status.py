@@ -12,6 +12,7 @@ from guard_rig import CONTRACT, PARTITIONS, PREFIX, REGION, guarded, proposal, r
 
 from streams.guard import unix_ms
 from streams.messages import StatusMessage
+from streams.metrics import render
 from streams.status import Freshness, SourceView, count_sources
 from streams.topics import partition_of
 from xapp.contract_loading import load_contract
@@ -129,3 +130,23 @@ async def test_sources_are_listed_worst_first_and_strangers_not_at_all() -> None
         )
         assert [(v.source, v.state) for v in found[OWN].sources] == [("a", "outage"), ("b", "up"), ("c", "up")]
         assert guard.counters.dead_letters.total() == 0
+
+
+async def test_a_switch_in_force_is_told_of_until_it_is_live_again() -> None:
+    async with guarded() as (rig, guard):
+
+        async def switch(mode: str, region: str | None) -> None:
+            document = {
+                "format": "wirelessops.switch/1", "switch_id": f"s-{mode}", "mode": mode, "region": region,
+                "operator": "alice", "reason": "storm", "at_ms": unix_ms(),
+            }  # fmt: skip
+            await rig.send("answers", orjson.dumps(document))
+
+        await switch("hold", REGION)
+        found, _ = await statuses(rig.bootstrap_servers, lambda s: OWN in s and s[OWN].switches)
+        (told,) = found[OWN].switches
+        assert (told.region, told.mode, told.operator, told.reason) == (REGION, "hold", "alice", "storm")
+        text = render(guard)[0].decode()
+        assert 'ricxapp_wirelessops_switched_partitions{mode="hold"} 1.0' in text
+        await switch("live", REGION)
+        await statuses(rig.bootstrap_servers, lambda s: OWN in s and s[OWN].at_ms > told.at_ms and not s[OWN].switches)
