@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from streams.broker import EMBEDDED_FETCH_WAIT_MS, EMBEDDED_MESSAGE_BYTES
 from streams.kafka_security import KafkaSecurity
 from streams.settings_errors import SettingsError as SettingsError
-from streams.topics import DEFAULT_PREFIX, Topics, topics
+from streams.topics import DEFAULT_PREFIX, PREFIX_PATTERN, Topics, topics
 from xapp.contract import Contract, ContractError
 from xapp.contract_loading import read_contract
 from xapp.contracts import shipped
@@ -24,11 +24,6 @@ CARRIED_MESSAGE_BYTES = 16_000_000
 """Largest message we try to write: a value of 10 MB in base64, and its envelope."""
 
 LogLevel = Literal["debug", "info", "warning", "error"]
-
-
-def _names_topics(prefix: str) -> str:
-    topics(prefix)
-    return prefix
 
 
 class GuardSettings(BaseModel):
@@ -56,7 +51,7 @@ class GuardSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     bootstrap_servers: Annotated[str, Field(min_length=1)]
-    prefix: Annotated[str, AfterValidator(_names_topics)] = DEFAULT_PREFIX
+    prefix: Annotated[str, Field(pattern=PREFIX_PATTERN)] = DEFAULT_PREFIX
     guard_name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")] = "guard"
     contracts_dir: Path | None = None
     web_host: str = "127.0.0.1"

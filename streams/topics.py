@@ -14,7 +14,8 @@ DEFAULT_PREFIX: Final = "wirelessops."
 MAX_REGION_LENGTH: Final = 249
 """Longest region name: the bound Kafka sets on names of its own."""
 
-_PREFIX: Final = re.compile(r"[A-Za-z0-9._-]{0,200}")
+PREFIX_PATTERN: Final = r"^[A-Za-z0-9._-]{0,200}$"
+"""Of a prefix: what a Kafka topic may begin with."""
 _MURMUR_M: Final = 0x5BD1E995
 _MASK: Final = 0xFFFFFFFF
 
@@ -52,7 +53,7 @@ class Topics:
 
 def topics(prefix: str = DEFAULT_PREFIX) -> Topics:
     """The topics of a deployment. Raises ValueError for a prefix that no Kafka topic may start with."""
-    if not _PREFIX.fullmatch(prefix):
+    if not re.fullmatch(PREFIX_PATTERN, prefix):
         raise ValueError(f"prefix {prefix!r}: only letters, digits, '.', '_' and '-', at most 200")
     return Topics(**{f.name: prefix + f.name.replace("_", "-") for f in fields(Topics)})
 
