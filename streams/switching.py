@@ -124,9 +124,10 @@ def partitions_for(region: str | None, partitions: Sequence[int]) -> tuple[int, 
 
 
 async def write_switch(
-    producer: AIOKafkaProducer, topics: Topics, partitions: Sequence[int], message: SwitchMessage
-) -> Written:
-    """Write a switch to `answers`, to each partition that it is for, all at once, within `WRITE_S`.
+    producer: AIOKafkaProducer, topics: Topics, partitions: Sequence[int], message: SwitchMessage,
+    timeout_s: float = WRITE_S,
+) -> Written:  # fmt: skip
+    """Write a switch to `answers`, to each partition that it is for, all at once, within `timeout_s`.
 
     `partitions`: all of the topic. What is told as failed may have been written all the same: write it again, a switch
     that is repeated says nothing new.
@@ -141,7 +142,7 @@ async def write_switch(
 
     async def write(partition: int) -> str | None:
         try:
-            async with asyncio.timeout(WRITE_S):
+            async with asyncio.timeout(timeout_s):
                 await producer.send_and_wait(topics.answers, value, key=key, partition=partition, headers=headers)
         except (KafkaError, OSError, TimeoutError) as error:
             return str(error) or type(error).__name__

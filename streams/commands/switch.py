@@ -35,7 +35,6 @@ def switch(
     """Write a switch, and print it with where it stands. Exit codes: 0 written to every partition that it is for; 1 not
     known to be written to all; 2 a bad option, or no Kafka.
     """
-    log_to_stderr()
     try:
         names, security = topics(prefix), kafka_security(kafka_config)
         message = SwitchMessage.model_validate(
@@ -48,6 +47,7 @@ def switch(
                 "region": None if region is None else region_of(region.encode()),
             }
         )
+        log_to_stderr()
         written = asyncio.run(_write(bootstrap_servers, names, security, message))
     except ValidationError as error:
         return _complain("; ".join(f"{path}: {reason}" for path, reason in document_errors(error)), 2)
