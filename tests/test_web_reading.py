@@ -7,13 +7,14 @@ import base64
 import gzip
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import orjson
 import pytest
 from guard_rig import REGION, proposal, report
-from web_rig import WAIT_S, Page, served
+from web_rig import WAIT_S, Page, served, tokens_file
 
 from streams.guard import unix_ms
 from streams.web.assets import load_assets
@@ -91,6 +92,40 @@ async def test_only_files_of_the_page_are_served_whatever_a_path_says() -> None:
             assert head.startswith("HTTP/1.1 404"), path
             assert "import" not in head
             writer.close()
+
+
+RAW = [
+    b"GET /v1/evidence?region=%ff&name=%ff HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /v1/evidence?region=\xff&name=cqi HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /v1/view?region=a&contract_ref=%ed%a0%80&binding.=1 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /v1/decisions/%ff HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /v1/decisions/%0d%0aSet-Cookie:%20a=b/record HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /v1/contracts/\xff%2e%2e/\xed\xa0\x80 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /static/\xff HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /v1/operator HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \xff\xed\xa0\x80\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: \xff\r\nIf-None-Match: \"\xff\r\nAccept-Encoding: \xff;;;,\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: localhost\r\nIf-None-Match: W/x,\"\"\r\n\r\n",
+    b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\nLast-Event-ID: \xff\r\n\r\n",
+    b"POST /v1/switch\xff HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n",
+    b"PUT /v1/\xed\xa0\x80 HTTP/1.1\r\nHost: localhost\r\nContent-Type: \xff\r\nContent-Length: 0\r\n\r\n",
+    b"FOO / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET http://evil.example/ HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET / HTTP/1.1\r\n\r\n",
+    b"\x16\x03\x01\x00",
+]
+
+
+async def test_bytes_that_are_no_text_are_the_fault_of_who_sends_them(tmp_path: Path) -> None:
+    async with served(operator_tokens=tokens_file(tmp_path)) as page:
+        for raw in RAW:
+            reader, writer = await asyncio.open_connection("127.0.0.1", page.port)
+            writer.write(raw)
+            writer.write_eof()
+            head = await asyncio.wait_for(reader.read(), WAIT_S)
+            assert not head.startswith(b"HTTP/1.1 5"), (raw, head)
+            assert b"Set-Cookie" not in head
+            writer.close()
+        assert (await page.get("/v1/contracts"))[0] == 200
 
 
 @pytest.mark.parametrize(

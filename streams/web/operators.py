@@ -135,7 +135,7 @@ def _state(status: os.stat_result) -> tuple[int, int, int, int]:
 
 
 def _digest(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()
+    return hashlib.sha256(token.encode(errors="surrogateescape")).hexdigest()
 
 
 def _reason(error: Exception) -> str:

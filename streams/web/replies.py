@@ -93,7 +93,7 @@ async def told_as_json(request: web.Request, handler: Handler) -> web.StreamResp
         headers: dict[str, str] = {hdrs.ALLOW: error.headers[hdrs.ALLOW]} if hdrs.ALLOW in error.headers else {}
         return refusal(Refused(error.status, error.reason, headers))
     except Exception:
-        log.exception("a request failed", method=request.method, path=request.path[:_SHOWN_PATH])
+        log.exception("a request failed", method=request.method, path=_path(request))
         return refusal(Refused(500, "the guard's web failed at this request: its log says why"))
 
 
@@ -108,7 +108,7 @@ async def audited(request: web.Request, handler: Handler) -> web.StreamResponse:
     (log.info if done else log.warning)(
         "an operator acted" if done else "an act was refused",
         method=request.method,
-        path=request.path[:_SHOWN_PATH],
+        path=_path(request),
         status=response.status,
         operator=request.get(OPERATOR),
         remote=request.remote,
@@ -167,6 +167,11 @@ def own_host(bound_to: str) -> Middleware | None:
         return await handler(request)
 
     return checked
+
+
+def _path(request: web.Request) -> str:
+    """The path as it may stand in a log, whatever bytes it has."""
+    return request.path[:_SHOWN_PATH].encode(errors="replace").decode()
 
 
 def _name_of(host: str) -> str:
