@@ -32,6 +32,7 @@ DISPUTE_DB: Final = 8.0
 _LULL_MS: Final = 8_000
 """At the end of a chapter: the last blockage of one must have gone before the first of the next one comes."""
 _AHEAD_MS: Final = 1_000
+_FIRST_PLAN_MS: Final = 2_000
 _SINR_OF_O1: Final = ("L1M.RS-SINR",)
 
 
@@ -63,7 +64,7 @@ class EndlessRun:
             proposers=(
                 SliceXapp(of_xapp, start_ms),
                 HandoverXapp(),
-                SliceXapp(of_agent, start_ms, period_ms, AGENT, deadline_ms=None),
+                SliceXapp(of_agent, start_ms + _FIRST_PLAN_MS, period_ms, AGENT, deadline_ms=None),
             ),
             tally=Tally(),
         )

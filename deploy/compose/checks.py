@@ -31,6 +31,14 @@ class Failed(Exception):
     """A check that does not hold."""
 
 
+class Refused(Failed):
+    """The guard refused a request."""
+
+    def __init__(self, code: int, said: str) -> None:
+        super().__init__(said)
+        self.code = code
+
+
 def main() -> int:
     """All checks, in order: later ones rest on what earlier ones found."""
     began = time.monotonic()
@@ -159,8 +167,8 @@ def who_may_act(token: str) -> str:
     for given in (None, "nonsense"):
         try:
             post("/v1/switch", {"mode": "hold", "reason": "none"}, given)
-        except urllib.error.HTTPError as error:
-            expect(error.code == 401, f"token {given}: {error.code}")
+        except Refused as refused:
+            expect(refused.code == 401, f"token {given}: {refused}")
         else:
             raise Failed(f"token {given}: may act")
     return "who may act: the operator by his token; without one, or with another, nobody (401)"
@@ -310,8 +318,11 @@ def fetch(url: str, token: str | None = None) -> tuple[str, str]:
 def post(path: str, body: Any, token: str | None) -> Any:
     headers = {"Content-Type": "application/json", **bearer(token)}
     request = urllib.request.Request(PAGE + path, json.dumps(body).encode(), headers, method="POST")
-    with urllib.request.urlopen(request, timeout=20) as reply:
-        return json.loads(reply.read())
+    try:
+        with urllib.request.urlopen(request, timeout=20) as reply:
+            return json.loads(reply.read())
+    except urllib.error.HTTPError as error:
+        raise Refused(error.code, f"POST {path}: {error.code} {error.read().decode()}") from error
 
 
 def bearer(token: str | None) -> dict[str, str]:
