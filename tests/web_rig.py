@@ -98,26 +98,33 @@ async def served(
     **options: Any,
 ) -> AsyncIterator[Page]:  # fmt: skip
     """Broker, guard, web server, rig and client."""
-    port = free_port()
     with EmbeddedBroker() as broker:
-        settings = GuardSettings.embedded(broker.bootstrap_servers, web_port=port, **options)
-        guard = Guard(settings, contracts(document), signer=signer, trusted=trusted)
-        made = asyncio.Event()
+        settings = GuardSettings.embedded(broker.bootstrap_servers, web_port=free_port(), **options)
+        async with serving(Guard(settings, contracts(document), signer=signer, trusted=trusted)) as page:
+            yield page
 
-        async def topics_made() -> tuple[int, ...]:
-            await made.wait()
-            return guard.partitions
 
-        server = WebServer(settings, guard, Configuration(settings, guard.tuning), topics_made, {})
-        rig = Rig(broker.bootstrap_servers)
-        try:
-            await server.start()
-            async with running(guard), aiohttp.ClientSession(f"http://127.0.0.1:{port}") as http:
-                made.set()
-                await rig.open()
-                async with asyncio.timeout(WAIT_S):
-                    await server.feed.caught_up.wait()
-                yield Page(rig, guard, server, http, port)
-        finally:
-            await server.stop()
-            await rig.close()
+@asynccontextmanager
+async def serving(guard: Guard) -> AsyncIterator[Page]:
+    """Of a guard that is not started: it decides, with its web server, a rig and a client."""
+    settings, made = guard.settings, asyncio.Event()
+    assert settings.web_port is not None
+
+    async def topics_made() -> tuple[int, ...]:
+        await made.wait()
+        return guard.partitions
+
+    server = WebServer(settings, guard, Configuration(settings, guard.tuning), topics_made, {})
+    rig = Rig(settings.bootstrap_servers, settings.prefix)
+    try:
+        await server.start()
+        address = f"http://127.0.0.1:{settings.web_port}"
+        async with running(guard), aiohttp.ClientSession(address) as http:
+            made.set()
+            await rig.open()
+            async with asyncio.timeout(WAIT_S):
+                await server.feed.caught_up.wait()
+            yield Page(rig, guard, server, http, settings.web_port)
+    finally:
+        await server.stop()
+        await rig.close()

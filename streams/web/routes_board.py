@@ -100,11 +100,15 @@ def board_routes(
     clock: Callable[[], int],
 ) -> list[web.RouteDef]:
     """`members`: of the view of the board, all but the decisions, the cursor and the time of day."""
+    encoded: tuple[int, bytes] = -1, b""  # up to a cursor: many pages load at once when all begin anew
 
     async def whole(_: web.Request) -> web.Response:
+        nonlocal encoded
         held = board()
+        if encoded[0] != held.cursor:
+            encoded = held.cursor, joined(held.decisions())
         head = orjson.dumps({"now_ms": clock(), "cursor": held.cursor, **members()})
-        return reply_bytes(b'%b,"decisions":%b}' % (head[:-1], joined(held.decisions())))
+        return reply_bytes(b'%b,"decisions":%b}' % (head[:-1], encoded[1]))
 
     async def events(request: web.Request) -> web.StreamResponse:
         if request.method == hdrs.METH_HEAD:
