@@ -98,6 +98,7 @@ class Guard:
         self._failed = asyncio.Event()
         self._failure: BaseException | None = None
         self._producer: AIOKafkaProducer | None = None
+        self._teller: AIOKafkaProducer | None = None
         self._ownership: Ownership | None = None
         self._reader: Reader | None = None
         self._consumer: Any = None
@@ -170,8 +171,9 @@ class Guard:
             self._reader = Reader(self._consumer, self._topics.proposals)
             self._ownership = Ownership(group, self._topics.proposals, self._partitions, alone=self._alone)
             self._ownership.start()
+            self._teller = await connect_producer(settings, idempotent=False)
             self._status = StatusWriter(
-                settings, self._contracts, self._clock, self._owned_books, self.why_not_ready, self._producer,
+                settings, self._contracts, self._clock, self._owned_books, self.why_not_ready, self._teller,
                 self._consumer,
             )  # fmt: skip
             for part in (self._reader.run(), self._own(), self._commits(), self._status.run()):
@@ -231,9 +233,9 @@ class Guard:
         ownership, self._ownership = self._ownership, None
         if ownership is not None:
             await stop_all(self._commit(ownership), ownership.stop(), timeout_s=bound / 5)
-        consumer, producer = self._consumer, self._producer
-        self._consumer = self._producer = None
-        await stop_all(*(client.stop() for client in (consumer, producer) if client is not None), timeout_s=bound / 5)
+        clients = (self._consumer, self._producer, self._teller)
+        self._consumer = self._producer = self._teller = None
+        await stop_all(*(client.stop() for client in clients if client is not None), timeout_s=bound / 5)
         self._failed.set()
 
     def ask(self, region: str, query: AsOfQuery | ViewQuery) -> ViewMessage:

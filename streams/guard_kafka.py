@@ -50,14 +50,19 @@ async def within(settings: GuardSettings, what: str, attempt: Callable[[], Await
         ) from error
 
 
-async def connect_producer(settings: GuardSettings) -> AIOKafkaProducer:
-    """A started idempotent producer without linger. Raises Unreachable."""
+async def connect_producer(settings: GuardSettings, *, idempotent: bool = True) -> AIOKafkaProducer:
+    """A started producer without linger, for acknowledgement by all in sync. Raises Unreachable.
+
+    An idempotent one writes nothing twice, and nothing more to a partition where a message was refused: the gap in its
+    sequence numbers stays. One that is not goes on.
+    """
 
     async def attempt() -> AIOKafkaProducer:
         producer = AIOKafkaProducer(
             bootstrap_servers=settings.bootstrap_servers,
             client_id=f"wirelessops-{settings.guard_name}",
-            enable_idempotence=True,
+            acks="all",
+            enable_idempotence=idempotent,
             linger_ms=0,
             max_request_size=settings.max_message_bytes,
             request_timeout_ms=_REQUEST_TIMEOUT_MS,

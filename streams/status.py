@@ -153,7 +153,8 @@ class StatusWriter:
     """Writes the status of every partition that is owned.
 
     `clock` gives Unix ms; `owned` the partitions with their books (None: still being rebuilt); `why_not_ready` what
-    the guard says of itself; `consumer` is asked for the ends of topics. `latest` holds what was made last.
+    the guard says of itself; `producer` is not idempotent, else one message that was refused would be the last;
+    `consumer` is asked for the ends of topics. `latest` holds what was made last.
     """
 
     def __init__(
