@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import orjson
 import pytest
-from aiokafka import TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from guard_rig import CONTRACT, PARTITIONS, REGION, Rig, contracts, guarded, proposal, report, running
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from streams.broker import EmbeddedBroker
@@ -27,7 +27,7 @@ from streams.guard_counters import Counters
 from streams.guard_intake import Intake
 from streams.guard_reading import Reached
 from streams.guard_release import Release
-from streams.guard_restore import ANSWERED_LIMIT, OPEN_LIMIT_MS, Past, ProposalKey, Said, Start
+from streams.guard_restore import ANSWERED_LIMIT, OPEN_LIMIT_MS, Past, ProposalKey, Said, Start, find_start
 from streams.lifecycle import stop_all
 from streams.messages import DecisionMessage, SwitchMessage
 from streams.publishing import Outgoing
@@ -116,10 +116,13 @@ Write = tuple[str, Any]
 
 @dataclass
 class Log:
-    """One partition's `answers`, `controls` and last decision. `begin`: what retention left of `answers`."""
+    """One partition's `answers`, `controls` and last decision. `begin`: what retention left of `answers`; `kept`: how
+    far they had been read when `controls` was written last.
+    """
 
     answers: list[tuple[bytes | None, bytes, str | None]] = field(default_factory=list)  # with the mode of a good one
     begin: int = 0
+    kept: int = 0
     controls: list[Outgoing] = field(default_factory=list)
     decided_at: int | None = None  # how far the last decision had read `answers`
 
@@ -164,11 +167,17 @@ class Owner:
     def may_apply(self, region: str) -> bool:
         return self.books.warm and self.books.switches.in_force(region) is None
 
-    def decide(self) -> None:
-        """A batch stands: all that was to be kept, and how far this decision had read."""
+    def publish(self) -> None:
+        """A batch without a decision stands: also of an owner that is not warm yet."""
+        self.log.controls += [m for m in self.outbox if m.topic == NAMES.controls]
+        self.outbox.clear()
         if self.books.warm:
-            self.log.controls += [m for m in self.outbox if m.topic == NAMES.controls]
-            self.outbox.clear()
+            self.log.kept = max(self.log.kept, self.read)
+
+    def decide(self) -> None:
+        """A batch stands: all that was to be kept, and how far its decision had read."""
+        if self.books.warm:
+            self.publish()
             self.log.decided_at = self.read
 
 
@@ -176,6 +185,7 @@ STEPS = st.one_of(
     st.tuples(st.just("write"), SCOPES, st.sampled_from(MODES)),
     st.tuples(st.just("junk"), SCOPES, st.sampled_from([b"{", switch("off"), switch("live", "elsewhere"), b"{}"])),
     st.tuples(st.just("read"), st.integers(1, 4), st.none()),
+    st.tuples(st.just("publish"), st.none(), st.none()),
     st.tuples(st.just("decide"), st.none(), st.none()),
     st.tuples(st.just("restart"), st.none(), st.none()),
     st.tuples(st.just("retention"), st.none(), st.none()),
@@ -184,6 +194,11 @@ STEPS = st.one_of(
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(STEPS, max_size=30))
+@example(  # an owner that has not read all yet again must not keep what is older
+    [("write", None, "live"), ("write", None, "hold"), ("read", 2, None), ("publish", None, None),
+     ("restart", None, None), ("read", 1, None), ("publish", None, None), ("retention", None, None),
+     ("restart", None, None)]
+)  # fmt: skip
 def test_whatever_is_written_read_lost_and_restarted_nothing_is_released_while_the_newest_switch_is_not_live(
     steps: list[tuple[Any, Any, Any]],
 ) -> None:
@@ -197,13 +212,15 @@ def test_whatever_is_written_read_lost_and_restarted_nothing_is_released_while_t
                 log.answers.append((key(one), two, None))
             elif step == "read":
                 await owner.read_to(min(owner.read + one, len(log.answers)))
+            elif step == "publish":
+                owner.publish()
             elif step == "decide":
                 owner.decide()
             elif step == "restart":
                 owner = Owner(log)
                 await owner.read_to(owner.read)
-            elif step == "retention":  # it deletes what a guard has read and decided after
-                log.begin = max(log.begin, min(log.decided_at or 0, len(log.answers)))
+            elif step == "retention":
+                log.begin = log.kept
             seen = Log(log.answers[: owner.read])
             for region in (REGION, OTHER):
                 assert owner.may_apply(region) == (owner.books.warm and seen.newest(region) == "live")
@@ -394,6 +411,31 @@ async def test_a_switch_outlives_guards_and_counts_where_it_was_set_while_none_r
                     await rig.send("proposals", proposal(f"p/{mode}"))
                     assert blocking(await the_final(rig, f"p/{mode}")) == [code]
         finally:
+            await rig.close()
+
+
+async def test_a_switch_set_long_before_a_guard_starts_is_read_where_no_decision_says_that_it_was_kept() -> None:
+    """An hour later, by a broker that finds times: what is read back otherwise are the last ten minutes."""
+    with EmbeddedBroker() as broker:
+        rig = Rig(broker.bootstrap_servers)
+        await rig.open()
+        consumer = AIOKafkaConsumer(bootstrap_servers=broker.bootstrap_servers)
+        await consumer.start()
+        try:
+            first, second = await put(rig, "hold"), await put(rig, "shadow")
+            later_ms, where = unix_ms() + 3_600_000, rig.partition_of_region()
+            decided = interim(0, 0, final=True)
+            for past, offset in (
+                (Past(), first.offset),
+                (Past(said=[decided]), first.offset),
+                (Past(said=[replace(decided, read=Read(0, 0, second.offset))]), second.offset),
+                (Past(said=[replace(decided, read=Read(0, 0, 10**6))]), first.offset),  # the topic was made anew
+            ):
+                start = await find_start(consumer, NAMES, where, past, None, later_ms, 60_000, 60_000, finds_times=True)
+                assert start.positions[TopicPartition(NAMES.answers, where)] == offset
+                assert start.warm_at[TopicPartition(NAMES.answers, where)] == second.offset + 1
+        finally:
+            await consumer.stop()
             await rig.close()
 
 
