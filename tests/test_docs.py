@@ -30,6 +30,7 @@ from typer.testing import CliRunner
 
 from streams.cli import app
 from streams.client import GuardClient
+from streams.kafka_acls import EVERYTHING, READS, WRITES
 from streams.messages import schemas
 from xapp.contract_document import contract_schema
 from xapp.contract_loading import load_contract
@@ -384,6 +385,31 @@ def test_every_alert_has_its_section_in_the_runbook() -> None:
             found.add(anchor)
     sections = {anchor for anchor in anchors_of(ROOT / "docs" / "operations.md") if anchor.startswith("alert-")}
     assert sections == found
+
+
+def test_every_module_is_on_the_map() -> None:
+    said = (ROOT / "docs" / "architecture.md").read_text()
+    rows = "".join(re.findall(r"^\|.*$", said, re.MULTILINE))
+    words = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", rows))))
+    for package in ("xapp", "xapp/integrity", "xapp/evidence", "simulators", "streams", "streams/web"):
+        for path in sorted((ROOT / package).iterdir()):
+            if (path.suffix == ".py" or (path / "__init__.py").exists()) and not path.stem.startswith("_"):
+                assert path.stem in words or path.stem.startswith("bench"), f"{package}/{path.name}"
+
+
+def test_who_may_do_what_on_kafka_is_as_the_table_says() -> None:
+    rows = re.findall(r"^\| (guard|xApp|RAN|operator|auditor) \|([^|]*)\|([^|]*)\|$", _kafka(), re.MULTILINE)
+    assert {role.lower() for role, *_ in rows} == READS.keys()
+    for role, writes, reads in rows:
+        for said, table in ((writes, WRITES), (reads, READS)):
+            topics = table[role.lower()]
+            listed = {topic.replace("-", "_") for topic in re.findall(r"`([\w-]+)`", said)}
+            assert listed == (set() if topics == EVERYTHING else set(topics)), (role, said)
+            assert (topics == EVERYTHING) == ("every topic" in said)
+
+
+def _kafka() -> str:
+    return (ROOT / "docs" / "kafka.md").read_text()
 
 
 def test_every_document_is_in_the_index() -> None:
