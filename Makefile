@@ -4,6 +4,8 @@
 #   make bench                       figures of every stage, also as bench.json
 #   make chaos [KILLS=100 BROKER_KILLS=20 FUZZ=100000 SEED=7]    workers and brokers killed under load; also as chaos.json
 #   make kafka-image                 a real Kafka for the tests, as a Docker image (docs/kafka.md)
+#   make image [BASE_IMAGE=…]        the product as a Docker image
+#   make compose-check               docker-compose.yml built, brought up, checked, taken down (docs/compose.md)
 
 PYTHON ?= python3
 SECONDS = 20
@@ -18,7 +20,7 @@ STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := test
-.PHONY: demo test bench chaos kafka-image lint types
+.PHONY: demo test bench chaos kafka-image image compose-check lint types
 
 demo: $(STAMP)
 	$(BIN)/wirelessops demo --seconds $(SECONDS) --seed $(SEED)
@@ -34,6 +36,12 @@ chaos: $(STAMP)
 
 kafka-image: $(STAMP)
 	PYTHON=$(abspath $(BIN)/python) deploy/kafka/build-image.sh
+
+image:
+	docker build -f deploy/image/Dockerfile $(if $(BASE_IMAGE),--build-arg BASE_IMAGE=$(BASE_IMAGE)) -t wirelessops:0.1.0 .
+
+compose-check: $(STAMP)
+	PYTHON=$(abspath $(BIN)/python) deploy/compose/check.sh
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -311,18 +311,27 @@ def get(url: str, token: str | None = None) -> Any:
 
 
 def fetch(url: str, token: str | None = None) -> tuple[str, str]:
-    with urllib.request.urlopen(urllib.request.Request(url, headers=bearer(token)), timeout=10) as reply:
-        return reply.read().decode(), reply.headers["Content-Type"]
+    return exchanged(urllib.request.Request(url, headers=bearer(token)))
 
 
 def post(path: str, body: Any, token: str | None) -> Any:
     headers = {"Content-Type": "application/json", **bearer(token)}
     request = urllib.request.Request(PAGE + path, json.dumps(body).encode(), headers, method="POST")
-    try:
-        with urllib.request.urlopen(request, timeout=20) as reply:
-            return json.loads(reply.read())
-    except urllib.error.HTTPError as error:
-        raise Refused(error.code, f"POST {path}: {error.code} {error.read().decode()}") from error
+    return json.loads(exchanged(request)[0])
+
+
+def exchanged(request: urllib.request.Request) -> tuple[str, str]:
+    """The body of the reply and its type. A guard that says 503, since Kafka is slow, is asked again. Raises Refused."""
+    ends = time.monotonic() + SOON_S
+    while True:
+        try:
+            with urllib.request.urlopen(request, timeout=20) as reply:
+                return reply.read().decode(), reply.headers["Content-Type"]
+        except urllib.error.HTTPError as error:
+            if error.code != 503 or time.monotonic() > ends:
+                said = error.read().decode()
+                raise Refused(error.code, f"{request.get_method()} {request.selector}: {error.code} {said}") from error
+        time.sleep(0.5)
 
 
 def bearer(token: str | None) -> dict[str, str]:
