@@ -321,7 +321,10 @@ def post(path: str, body: Any, token: str | None) -> Any:
 
 
 def exchanged(request: urllib.request.Request) -> tuple[str, str]:
-    """The body of the reply and its type. A guard that says 503, since Kafka is slow, is asked again. Raises Refused."""
+    """The body of the reply and its type. A guard that says 503, since Kafka is slow, is asked again.
+
+    Raises Refused.
+    """
     ends = time.monotonic() + SOON_S
     while True:
         try:
