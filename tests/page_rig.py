@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 from collections.abc import AsyncIterator
@@ -11,12 +12,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from guard_rig import proposal, report
 from web_rig import TOKEN, Page, served, tokens_file
+
+from streams.guard import unix_ms
 
 playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
 
 WAIT_MS = 10_000
 SIZE = {"width": 1280, "height": 720}
+_UES = itertools.count(100)
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -27,15 +32,15 @@ def chromium() -> str | None:
 
 
 @asynccontextmanager
-async def browsing(**context: Any) -> AsyncIterator[Any]:
-    """A browser context with a clean profile; the test is skipped where no browser is."""
+async def browsing() -> AsyncIterator[Any]:
+    """A browser; the test is skipped where there is none."""
     async with playwright.async_playwright() as started:
         path = chromium() or started.chromium.executable_path
-        if not Path(path).exists():
+        if not os.path.exists(path):  # noqa: ASYNC240 - once
             pytest.skip("no Chromium: set CHROMIUM, install one, or run `playwright install chromium`")
         browser = await started.chromium.launch(executable_path=path, args=["--no-sandbox"])
         try:
-            yield await browser.new_context(**{"viewport": SIZE, "reduced_motion": "reduce", **context})
+            yield browser
         finally:
             await browser.close()
 
@@ -44,6 +49,8 @@ class Operator:
     """What a person before the page sees and does. `faults`: what a console says, and requests to other hosts."""
 
     def __init__(self, tab: Any, guard: Page) -> None:
+        self.ue = str(next(_UES))
+        """Of whom this operator's proposals are: what others did before, on the same guard, is evidence of others."""
         self.tab = tab
         self.guard = guard
         self.rig = guard.rig
@@ -74,6 +81,40 @@ class Operator:
         """Waits until the text is on the page, to be seen."""
         await self.tab.get_by_text(text).first.wait_for()
 
+    async def reported(self, value: float, source: str = "e2:gnb-1", age_ms: int = 0) -> None:
+        """A report of the UE's cqi."""
+        identity = f"{source}/{next(_UES)}"
+        subject = f"cell:1/ue:{self.ue}"
+        await self.rig.send("telemetry", report(identity, value, unix_ms() - age_ms, source=source, subject=subject))
+
+    async def sends(self, proposal_id: str, **over: Any) -> None:
+        """A proposal on the UE."""
+        bindings = {"bindings": {"cell": "1", "ue": self.ue}, "control_key": f"cell:1/ue:{self.ue}/prb"}
+        await self.rig.send("proposals", proposal(proposal_id, deadline_ms=unix_ms() + 60_000, **{**bindings, **over}))
+
+    async def proposes(self, proposal_id: str, **over: Any) -> None:
+        """A proposal on the UE, until the page shows a decision on it."""
+        await self.sends(proposal_id, **over)
+        await self.row(proposal_id).first.wait_for()
+
+    async def applied(self, proposal_id: str, **over: Any) -> None:
+        """A proposal on fresh evidence."""
+        await self.reported(8)
+        await self.proposes(proposal_id, **over)
+
+    async def held(self, proposal_id: str) -> None:
+        """A proposal without evidence, which waits, of another xApp for another cell."""
+        bindings = {"cell": "2", "ue": self.ue}
+        await self.proposes(
+            proposal_id, bindings=bindings, control_key=f"cell:2/ue:{self.ue}/prb", proposer="xapp:other"
+        )
+
+    async def escalated(self, proposal_id: str) -> None:
+        """A proposal on which two sources contradict each other."""
+        await self.reported(3)
+        await self.reported(12, "rt:north")
+        await self.proposes(proposal_id)
+
     def row(self, proposal_id: str) -> Any:
         return self.tab.get_by_role("row").filter(has_text=proposal_id)
 
@@ -102,12 +143,19 @@ class Operator:
 
 
 @asynccontextmanager
-async def watching(folder: Path, context: dict[str, Any] | None = None, **options: Any) -> AsyncIterator[Operator]:
-    """Broker, guard, web server, browser, and a tab that has nothing loaded yet. Ends with: no fault was seen."""
-    async with browsing(**(context or {})) as browser:
-        settings = {"operator_tokens": tokens_file(folder), **options}
-        async with served(**settings) as guard:
-            operator = Operator(await browser.new_page(), guard)
-            yield operator
-            assert operator.faults == []
-            await operator.tab.close()
+async def before_the_page(browser: Any, guard: Page, **context: Any) -> AsyncIterator[Operator]:
+    """A tab with a clean profile, with nothing loaded yet. Ends with: no fault was seen."""
+    profile = await browser.new_context(**{"viewport": SIZE, "reduced_motion": "reduce", **context})
+    operator = Operator(await profile.new_page(), guard)
+    try:
+        yield operator
+        assert operator.faults == []
+    finally:
+        await profile.close()
+
+
+@asynccontextmanager
+async def guarded_page(folder: Path, **options: Any) -> AsyncIterator[Page]:
+    """Broker, guard, and web server, with operators."""
+    async with served(operator_tokens=tokens_file(folder), **options) as guard:
+        yield guard

@@ -25,7 +25,7 @@ const operator = new Operator(board, byId("operator"));
 const thrown = new Switch(board, operator, say, byId("kill"), byId("banners"));
 const feed = new Feed(board);
 
-const open = (summary) => { location.hash = `#/decision/${summary.id}`; };
+const open = (summary) => go(`#/decision/${summary.id}`);
 const decisions = new DecisionsView(board, (query) => history.replaceState(null, "", tabRoute("decisions", query)), open);
 const count = (actions) => () => [...board.open.values()].filter((d) => actions.includes(d.action)).length;
 
@@ -47,6 +47,12 @@ function tabRoute(name, query = name === "decisions" ? decisions.query : "") {
 }
 
 // Routes: #/TAB, #/decisions?FILTER, #/decision/ID, #/contract/ID; the last two open the panel beside the tab.
+
+/** Goes to a route at once: the next key is for what it shows. */
+function go(to) {
+  if (to !== location.hash) history.pushState(null, "", to);
+  route();
+}
 
 function route() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?", 2);
@@ -104,7 +110,7 @@ function closePanel() {
 }
 
 function leavePanel() {
-  location.hash = tabRoute(tab.name);
+  go(tabRoute(tab.name));
   tab.view.rows?.element.focus({ preventScroll: true });
 }
 
@@ -185,7 +191,7 @@ function help() {
   dialog("Keys", el("dl", { class: "keys" }, KEYS.map(([key, does]) => el("div", {}, el("dt", {}, el("kbd", {}, key)), el("dd", {}, does)))));
 }
 
-let gone = 0;
+let gone = -Infinity;
 function key(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   const typing = event.target.matches("input, textarea, select");
@@ -197,19 +203,22 @@ function key(event) {
   }
   if (typing) return;
   const after = performance.now() - gone < 1_500;
-  gone = 0;
+  gone = -Infinity;
   const to = after && TABS.find((t) => t.key === event.key);
   const acts = {
     g: () => { gone = performance.now(); },
-    "/": () => { if (tab !== TABS[0]) location.hash = tabRoute("decisions"); requestAnimationFrame(() => decisions.focusFilter()); },
+    "/": () => {
+      if (tab !== TABS[0]) go(tabRoute("decisions"));
+      decisions.focusFilter();
+    },
     p: () => { if (tab === TABS[0]) decisions.togglePause(); },
     t: nextTheme, "?": help, K: () => thrown.throw(),
   };
   if (to) {
-    location.hash = tabRoute(to.name);
-    requestAnimationFrame(() => to.view.rows?.element.focus({ preventScroll: true }));
+    go(tabRoute(to.name));
+    to.view.rows?.element.focus({ preventScroll: true });
   } else if (event.key in acts) acts[event.key]();
-  else if (["j", "k", "ArrowDown", "ArrowUp"].includes(event.key) && !panel.contains(event.target)) {
+  else if (event.key !== "Enter" && !panel.contains(event.target)) {
     if (!tab.view.rows?.key(event)) return;
     tab.view.rows.element.focus({ preventScroll: true });
   } else return;
@@ -221,7 +230,7 @@ for (const t of TABS) {
   t.link = el("a", { href: `#/${t.name}`, "aria-keyshortcuts": `g ${t.key}` }, t.title, " ", t.counter);
   t.link.addEventListener("click", (event) => {
     event.preventDefault();
-    location.hash = tabRoute(t.name);
+    go(tabRoute(t.name));
   });
   byId("tabs").append(t.link);
 }

@@ -70,8 +70,8 @@ export class Rows {
   move(by) {
     if (this.#count === 0) return;
     const at = this.#find();
-    const to = at < 0 ? this.above : Math.min(this.#count - 1, Math.max(0, at + by));
-    this.#select(to);
+    const from = at < 0 ? this.above - Math.sign(by) : at;  // the first move selects what is at the top
+    this.#select(Math.min(this.#count - 1, Math.max(0, from + by)));
   }
 
   openSelected() {
