@@ -222,7 +222,7 @@ class Guard:
         """Finish the batches in hand, commit, and close, all within `stop_timeout_s`; later calls do nothing."""
         self._halt()
         bound = self.settings.stop_timeout_s * _STOP_SHARE
-        keepers = set(self._keepers.values())
+        desks, keepers = dict(self._desks), set(self._keepers.values())  # a keeper that ends takes its desk away
         if keepers:
             await asyncio.wait(keepers, timeout=bound / 2)
         tasks = [*keepers, *self._parts]
@@ -232,7 +232,7 @@ class Guard:
             await asyncio.wait(tasks, timeout=bound / 10)
         ownership, self._ownership = self._ownership, None
         if ownership is not None:
-            await stop_all(self._commit(ownership), ownership.stop(), timeout_s=bound / 5)
+            await stop_all(self._commit(ownership, desks), ownership.stop(), timeout_s=bound / 5)
         clients = (self._consumer, self._producer, self._teller)
         self._consumer = self._producer = self._teller = None
         await stop_all(*(client.stop() for client in clients if client is not None), timeout_s=bound / 5)
@@ -380,12 +380,12 @@ class Guard:
         while True:
             await asyncio.sleep(_COMMIT_S)
             try:
-                await self._commit(self._ownership)
+                await self._commit(self._ownership, self._desks)
             except KafkaError as error:
                 log.warning("offsets not committed: tried again", why=str(error) or type(error).__name__)
 
-    async def _commit(self, ownership: Ownership) -> None:
-        await ownership.commit({p: desk.durable for p, desk in self._desks.items() if desk.books.warm})
+    async def _commit(self, ownership: Ownership, desks: Mapping[int, Desk]) -> None:
+        await ownership.commit({p: desk.durable for p, desk in desks.items() if desk.books.warm})
 
 
 def _longest_control_ms(contracts: Mapping[str, Contract]) -> int:
