@@ -388,3 +388,12 @@ def test_a_graph_of_hundreds_of_observations_is_laid_out_within_50_ms() -> None:
         drawing(decision)
         took.append(time.thread_time() - start)
     assert min(took) < 0.05
+
+
+@pytest.mark.parametrize("value", [b"NaN", b'"\\ud800"', b"[[[[1]]]]"])
+def test_a_proposal_that_is_no_json_value_has_a_dossier(value: bytes) -> None:
+    text = orjson.dumps(clean()).replace(b'"value":10,"unit":"MHz"', b'"value":' + value + b',"unit":"MHz"')
+    decision = orjson.loads(decision_json(assure(parse_episode(text, {}))))
+    made = dossier(decision, SUMMARY)
+    hold_to_the_record(decision, made)
+    assert [row["field"] for row in made["plan"]] == ["bandwidth", "rate"]
