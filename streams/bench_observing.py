@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable
 from dataclasses import replace
-from time import perf_counter
+from time import process_time
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -29,8 +29,8 @@ AT_ONCE: Final = 200
 
 
 def measure_observing(rounds: int = ROUNDS) -> dict[str, float]:
-    """`observing_ratio`: decisions/s with metrics and the decision log, as part of those without;
-    `log_line_us`, `metrics_us`: of one decision.
+    """`observing_ratio`: decisions per CPU second with metrics and the decision log, as part of those without;
+    `log_line_us`, `metrics_us`: CPU of one decision.
     """
     one = episode()
     published = _published(assure(one), one)
@@ -52,22 +52,22 @@ def measure_observing(rounds: int = ROUNDS) -> dict[str, float]:
 
 
 def _round(one: Episode, published: Published, observers: Iterable[Observer]) -> float:
-    """Seconds."""
+    """CPU seconds."""
     told = Observers(observers, lambda _: None)
-    started = perf_counter()
+    started = process_time()
     for _ in range(AT_ONCE):
         decision = assure(one)
         decision_json(decision)
         if told:
             told.tell(replace(published, decision=decision))
-    return perf_counter() - started
+    return process_time() - started
 
 
 def _microseconds(observer: Observer, published: Published, count: int = 5_000) -> float:
-    started = perf_counter()
+    started = process_time()
     for _ in range(count):
         observer.published(published)
-    return (perf_counter() - started) / count * 1e6
+    return (process_time() - started) / count * 1e6
 
 
 def _published(decision: Decision, one: Episode) -> Published:
