@@ -158,7 +158,8 @@ class AlarmBook:
 
     def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
         self._standing: dict[Identity, str] = {}
-        self._believed: set[Identity] = set()
+        self._believed: set[Identity] = set()  # the manager may have them
+        self._known: set[Identity] = set()  # it has them
         self._due: OrderedDict[Identity, None] = OrderedDict()
         self._changed = changed
 
@@ -175,7 +176,9 @@ class AlarmBook:
         """It stands. Nothing is told where it stood before, whatever it says now."""
         new = alarm.identity not in self._standing
         self._standing[alarm.identity] = alarm.info
-        if new:
+        if alarm.identity in self._known:
+            self._due.pop(alarm.identity, None)
+        elif new:
             self._tell(alarm.identity)
 
     def clear(self, identity: Identity) -> None:
@@ -186,6 +189,7 @@ class AlarmBook:
     def has(self, identity: Identity) -> None:
         """The manager has it as active, whoever raised it."""
         self._believed.add(identity)
+        self._known.add(identity)
         if identity in self._standing:
             self._due.pop(identity, None)
         else:
@@ -196,11 +200,13 @@ class AlarmBook:
         for identity in identities:
             self._standing.pop(identity, None)
             self._believed.discard(identity)
+            self._known.discard(identity)
             self._due.pop(identity, None)
 
     def remind(self, known: Set[Identity] = frozenset()) -> None:
         """Tell all that stand once more, but what the manager is known to have: it may have lost its memory."""
         for identity in self._standing.keys() - known:
+            self._known.discard(identity)
             self._tell(identity)
 
     def next(self) -> Notice | None:
@@ -212,13 +218,16 @@ class AlarmBook:
                 self._believed.add(identity)  # from the first try on: one that timed out may have been read
                 return Notice(identity, info)
             if identity in self._believed:
+                self._known.discard(identity)
                 return Notice(identity, None)
             del self._due[identity]
         return None
 
     def told(self, notice: Notice) -> None:
         """The manager took it."""
-        if not notice.raises:
+        if notice.raises:
+            self._known.add(notice.identity)
+        else:
             self._believed.discard(notice.identity)
         if notice.raises == (notice.identity in self._standing):
             self._due.pop(notice.identity, None)

@@ -70,17 +70,24 @@ def change(book: AlarmBook, standing: set[Identity], step: str, name: str) -> No
 
 
 CHANGES = st.tuples(st.sampled_from(["put", "clear"]), st.sampled_from("abc"))
-SENDINGS = st.tuples(st.sampled_from(["told", "lost", "taken and not heard", "remind"]), st.just(""))
+SENDINGS = st.tuples(st.sampled_from(["told", "lost", "taken and not heard", "begun", "ended", "remind"]), st.just(""))
 
 
 @given(st.lists(CHANGES | SENDINGS))
 def test_whatever_is_lost_on_the_way_the_manager_has_what_stands_in_the_end(steps: list[tuple[str, str]]) -> None:
     book, active, standing = AlarmBook(), set[Identity](), set[Identity]()
+    begun = None
     for step, name in steps:
         change(book, standing, step, name)
         if step == "remind":
             book.remind()
-        elif name == "":
+        elif step == "begun" and begun is None:
+            begun = book.next()
+        elif begun is not None and step == "ended":
+            (active.add if begun.raises else active.discard)(begun.identity)
+            book.told(begun)
+            begun = None
+        elif begun is None and name == "":  # one after the other
             tell(book, active, taken=step != "lost", heard=step == "told")
     for _ in range(len(book)):
         tell(book, active)
@@ -393,3 +400,19 @@ async def test_a_source_in_outage_a_dead_letter_and_a_refused_descriptor_are_ala
         configuration.refused = None
         await rig.send("telemetry", orjson.dumps({**outage, "status": "up", "event_time_ms": unix_ms()}))
         await manager.until(lambda: {known[2] for known in manager.active} == {int(Problem.DEAD_LETTERS)})
+
+
+async def test_a_switch_that_releases_nothing_is_an_alarm_until_it_is_live_again() -> None:
+    def switch(mode: str) -> bytes:
+        document = {"format": "wirelessops.switch/1", "switch_id": mode, "mode": mode, "operator": "alice"}
+        return orjson.dumps({**document, "reason": "storm", "at_ms": unix_ms(), "region": REGION})
+
+    problem = int(Problem.SWITCH)
+    async with world() as (broker, rig, manager, url), guarding(broker.bootstrap_servers, url):
+        await rig.open()
+        await rig.send("answers", switch("hold"))
+        await manager.until(lambda: (REGION, APPLICATION, problem, "switch") in manager.active)
+        alarm = manager.active[REGION, APPLICATION, problem, "switch"]
+        assert alarm["additionalInfo"] == "hold: alice: storm"
+        await rig.send("answers", switch("live"))
+        await manager.until(lambda: not manager.identities(problem))
