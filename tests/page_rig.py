@@ -149,7 +149,7 @@ async def before_the_page(browser: Any, guard: Page, **context: Any) -> AsyncIte
     operator = Operator(await profile.new_page(), guard)
     try:
         yield operator
-        assert operator.faults == []
+        assert not operator.faults, operator.faults
     finally:
         await profile.close()
 

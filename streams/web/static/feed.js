@@ -15,6 +15,7 @@ export class Feed {
   #wait = FIRST_WAIT_MS;
   #timer = null;
   #turn = 0;
+  #cursor = 0;
 
   constructor(board) {
     this.#board = board;
@@ -37,24 +38,32 @@ export class Feed {
     if (turn !== this.#turn) return;
     this.#board.heard();
     this.#board.load(document);
-    this.#follow(document.cursor, turn);
+    this.#cursor = document.cursor;
+    this.#follow(turn);
   }
 
-  async #follow(cursor, turn) {
+  async #follow(turn) {
     this.#events = new AbortController();
     const acts = {
-      decisions: (document) => this.#board.decisions(document.decisions),
+      decisions: (document) => this.#take(document),
       board: (document) => this.#board.update(document),
       reset: () => this.start(),
     };
     let reason = "the stream of events ended";
     try {
-      await listen(`/v1/events?cursor=${encodeURIComponent(cursor)}`, this.#events.signal, () => this.#live(),
+      await listen(`/v1/events?cursor=${this.#cursor}`, this.#events.signal, () => this.#live(),
         (name, data) => { if (turn === this.#turn) acts[name]?.(JSON.parse(data)); });
     } catch (error) {
       reason = error.message;
     }
     if (turn === this.#turn) this.#lost(reason);
+  }
+
+  /** The decisions after those that the board had: between two pulses a board is ahead of the events. */
+  #take({ cursor, decisions }) {
+    const fresh = Math.max(0, cursor - this.#cursor);
+    this.#cursor = Math.max(this.#cursor, cursor);
+    if (fresh > 0) this.#board.decisions(decisions.slice(-fresh));
   }
 
   #live() {

@@ -119,7 +119,8 @@ export class DecisionsView {
     const paused = this.#paused !== null;
     const matches = this.#matches;
     if (paused) {
-      this.rows.show(this.#paused.rows.length, (i) => this.#paused.rows[i], this.#board.now());
+      const { rows } = this.#paused;
+      this.rows.show(rows.length, (i) => rows[i], this.#board.now());
     } else {
       this.rows.show(matches.length, (i) => matches.at(i), this.#board.now(), this.#came);
       this.#came = 0;
