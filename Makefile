@@ -5,6 +5,7 @@
 #   make chaos [KILLS=100 BROKER_KILLS=20 FUZZ=100000 SEED=7]    workers and brokers killed under load; also as chaos.json
 #   make kafka-image                 a real Kafka for the tests, as a Docker image (docs/kafka.md)
 #   make image [BASE_IMAGE=…]        the product as a Docker image
+#   make screenshots                 the pictures of the operator's page in docs/images, in a Chromium
 #   make compose-check               docker-compose.yml built, brought up, checked, taken down (docs/compose.md)
 
 PYTHON ?= python3
@@ -20,7 +21,7 @@ STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := test
-.PHONY: demo test bench chaos kafka-image image compose-check lint types
+.PHONY: demo test bench chaos kafka-image image compose-check screenshots lint types
 
 demo: $(STAMP)
 	$(BIN)/wirelessops demo --seconds $(SECONDS) --seed $(SEED)
@@ -42,6 +43,9 @@ image:
 
 compose-check: $(STAMP)
 	PYTHON=$(abspath $(BIN)/python) deploy/compose/check.sh
+
+screenshots: $(STAMP)
+	WIRELESSOPS_PICTURES=docs/images $(BIN)/python -m pytest tests/test_page_pictures.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
