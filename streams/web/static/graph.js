@@ -2,9 +2,10 @@
 
 import { el, setAttribute, setText, svg } from "./elements.js";
 
-const BOX = { width: 176, height: 34, columns: 232, rows: 46, edge: 12 };
+const BOX = { width: 146, height: 34, columns: 178, rows: 44, edge: 10 };
 const WORD = { supports: "supports", blocked: "blocked", neutral: "takes no part" };
-const LONGEST = 26;
+const LONGEST = 21;
+const READABLE = 0.62;
 
 /** The drawing with its tools and the line that tells of the node in focus. */
 export function graph({ nodes, edges }) {
@@ -22,7 +23,7 @@ export function graph({ nodes, edges }) {
     setAttribute(picture, "width", Math.round(width * scale));
     setAttribute(picture, "height", Math.round(height * scale));
   };
-  const fit = () => zoom(Math.min(1, (scroller.clientWidth - 2) / width));
+  const fitting = () => Math.min(1, (scroller.clientWidth - 2) / width);
   const focus = (i) => {
     drawn.forEach((g, j) => setAttribute(g, "tabindex", i === j ? "0" : "-1"));
     edges.forEach(([from, to], e) => setAttribute(lines[e], "data-near", from === i || to === i ? "" : null));
@@ -46,11 +47,11 @@ export function graph({ nodes, edges }) {
     zoom(scale * (event.deltaY < 0 ? 1.15 : 1 / 1.15));
   }, { passive: false });
   zoom(1);
-  requestAnimationFrame(fit);
+  requestAnimationFrame(() => zoom(Math.max(READABLE, fitting())));
   const tool = (text, name, act) => el("button", { type: "button", class: "plain", "aria-label": name, on: { click: act } }, text);
   return el("div", { class: "graph" },
     el("div", { class: "tools" },
-      tool("+", "Larger", () => zoom(scale * 1.25)), tool("−", "Smaller", () => zoom(scale / 1.25)), tool("Fit", "Fit the width", fit),
+      tool("+", "Larger", () => zoom(scale * 1.25)), tool("−", "Smaller", () => zoom(scale / 1.25)), tool("Fit", "Fit the width", () => zoom(fitting())),
       el("span", { class: "legend" }, Object.entries(WORD).map(([state, word]) =>
         el("span", {}, svg("svg", { viewBox: "0 0 26 16", width: "26", height: "16", class: "node", "data-state": state, "aria-hidden": "true" },
           svg("path", { class: "shape", d: shape(state, 1, 1, 24, 14) })), word)))),
@@ -67,8 +68,8 @@ function draw(node) {
   return svg("g", { class: "node", "data-state": node.state, "data-kind": node.kind, role: "img", "aria-label": `${node.kind} ${node.label}, ${WORD[node.state]}` },
     svg("title", {}, `${node.label}\n${node.detail ?? ""}`),
     svg("path", { class: "shape", d: shape(node.state, x, y, BOX.width, BOX.height) }),
-    svg("text", { x: x + 12, y: y + 13, class: "kind" }, node.state === "blocked" ? `${node.kind} · blocked` : node.kind),
-    svg("text", { x: x + 12, y: y + 27, class: "name" }, short));
+    svg("text", { x: x + 10, y: y + 13, class: "kind" }, node.state === "blocked" ? `${node.kind} · blocked` : node.kind),
+    svg("text", { x: x + 10, y: y + 27, class: "name" }, short));
 }
 
 /** supports: rounded; blocked: pointed at both sides; neutral: square (and dashed, by its style). */

@@ -138,7 +138,7 @@ export class DecisionsView {
     const filtered = toQuery(this.#filter) !== "";
     this.clear.hidden = !filtered;
     setText(this.shown, filtered ? `${matches.length} of ${held}` : held === CAPACITY ? `newest ${held}` : `${held}`);
-    this.#renderNothing(matches.length === 0 && !paused && this.#board.loaded, held, filtered);
+    this.#renderNothing((paused ? this.#paused.rows : matches).length === 0 && this.#board.loaded, held, filtered);
   }
 
   #renderNothing(none, held, filtered) {
