@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import itertools
 import re
 from collections.abc import AsyncIterator
 from typing import Any
@@ -341,18 +342,17 @@ class _Message:
         self.partition, self.offset, self.key, self.value = 0, offset, region.encode(), orjson.dumps(document)
 
 
+def put(operator: Operator, decision: dict[str, Any], n: int) -> None:
+    """One more decision like the given one into the guard's board, as its feed does."""
+    over = {"proposal_id": f"p-{n}", "decision_id": f"d-{n}", "decided_at_ms": unix_ms(), "final": True}
+    message = _Message({**decision, **over}, 1_000_000 + n, decision["region"])
+    assert operator.guard.server.feed.board.take("control", message)
+
+
 async def feed(operator: Operator, decision: dict[str, Any], first: int, count: int) -> None:
-    """Puts `count` decisions like one into the guard's board, four thousand a second, as its feed does."""
-    board = operator.guard.server.feed.board
+    """So many of them, four thousand a second, until the page shows the last."""
     for n in range(first, first + count):
-        document = {
-            **decision,
-            "proposal_id": f"p-{n}",
-            "decision_id": f"d-{n}",
-            "decided_at_ms": unix_ms(),
-            "final": True,
-        }
-        assert board.take("control", _Message(document, 1_000_000 + n, decision["region"]))
+        put(operator, decision, n)
         if n % 1_000 == 999:
             await asyncio.sleep(0.25)
     await operator.row(f"p-{first + count - 1}").wait_for()
@@ -360,13 +360,22 @@ async def feed(operator: Operator, decision: dict[str, Any], first: int, count: 
 
 async def test_a_page_loaded_amid_a_stream_of_decisions_shows_each_of_them_once(operator: Operator) -> None:
     await operator.applied("amid-1")
-    stream = asyncio.create_task(feed(operator, operator.rig.decisions("amid-1")[0], 100_000, 3_000))
-    for _ in range(3):
+    decision, numbers = operator.rig.decisions("amid-1")[0], itertools.count(100_000)
+
+    async def stream() -> None:
+        while True:
+            put(operator, decision, next(numbers))
+            await asyncio.sleep(0.005)
+
+    streaming = asyncio.create_task(stream())
+    for _ in range(2):
         await operator.tab.reload()
         await operator.live()
-    await stream
-    shown = await operator.tab.locator(".shown").inner_text()
-    assert shown == str(len((await operator.guard.board())["decisions"]))
+    streaming.cancel()
+    await asyncio.gather(streaming, return_exceptions=True)
+    await operator.row(f"p-{next(numbers) - 1}").wait_for()
+    held = len((await operator.guard.board())["decisions"])
+    assert await operator.tab.locator(".shown").inner_text() == str(held)
 
 
 async def weight(cdp: Any) -> tuple[int, int]:
