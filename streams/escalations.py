@@ -3,58 +3,87 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from streams.messages import AnswerMessage, Settled
 from xapp.integrity.operator import SETTLEABLE
+
+_FORM: Final = "a field is settled as FIELD=VALUE or FIELD@SUBJECT=VALUE:UNIT"
 
 
 class NotSettled(ValueError):
     """The answer does not fit the escalation; the text says why, and what is disputed."""
 
 
-def disputes(record: Mapping[str, Any]) -> list[tuple[str, list[Mapping[str, Any]]]]:
-    """Of a decision with its full record: each disputed field, and the observations in dispute."""
+class Dispute(NamedTuple):
+    """What one answer settles: a field of one subject, and its observations in dispute, each once."""
+
+    field: str
+    subject: str | None
+    observations: tuple[Mapping[str, Any], ...]
+
+    @property
+    def name(self) -> str:
+        """How an answer names it: FIELD@SUBJECT."""
+        return self.field if self.subject is None else f"{self.field}@{self.subject}"
+
+
+def disputes(record: Mapping[str, Any]) -> list[Dispute]:
+    """What is disputed in a decision with its full record. A field of several subjects is a dispute of each."""
     held = {o["id"]: o for o in record["record"]["episode"]["observations"]}
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    found: dict[tuple[str, str | None], dict[str, Mapping[str, Any]]] = {}
     for violation in record["violations"]:
         if violation["blocking"] and violation["field"] and violation["code"] in SETTLEABLE:
-            ids = violation["observations"]
-            found.setdefault(violation["field"], []).extend(held[i] for i in ids if i in held)
-    return list(found.items())
+            for observation in (held[i] for i in violation["observations"] if i in held):
+                of = (violation["field"], observation["subject"])
+                found.setdefault(of, {})[observation["id"]] = observation
+    return [Dispute(*of, tuple(each.values())) for of, each in found.items()]
 
 
 def told(record: Mapping[str, Any]) -> str:
     """What is disputed, a line an observation."""
     return "\n".join(
-        f"{field}: {o['value']} {o['unit'] or ''} from {o['source']} ({o['id']})"
-        for field, observations in disputes(record)
-        for o in observations
+        f"{dispute.name}: {o['value']} {o['unit'] or ''} from {o['source']} ({o['id']})"
+        for dispute in disputes(record)
+        for o in dispute.observations
     )
 
 
 def settle(record: Mapping[str, Any], said: Sequence[str]) -> list[Settled]:
-    """What `FIELD=VALUE[:UNIT]` settles of an escalation. Raises NotSettled."""
-    open_fields = dict(disputes(record))
+    """What `FIELD[@SUBJECT]=VALUE[:UNIT]` settles of an escalation. Raises NotSettled.
+
+    Without a subject the field must be disputed of one alone: what holds of one is nothing said of another.
+    """
     found = []
     for each in said:
-        field, separator, given = each.partition("=")
+        dispute, given = _aimed(disputes(record), each)
         text, _, unit = given.partition(":")
-        if not separator or not text:
-            raise NotSettled(f"{each!r}: a field is settled as FIELD=VALUE or FIELD=VALUE:UNIT")
-        if field not in open_fields:
-            raise NotSettled(f"{field!r} is not disputed; disputed: {', '.join(open_fields) or 'nothing to settle'}")
-        by_subject: dict[str | None, list[str]] = {}
-        for observation in open_fields[field]:
-            by_subject.setdefault(observation["subject"], []).append(observation["id"])
-        for subject, ids in by_subject.items():
-            observations = list(dict.fromkeys(ids))
-            of = {o["unit"] for o in open_fields[field] if o["id"] in observations}
-            said_in = unit or (of.pop() if len(of) == 1 else None)  # the unit that all in dispute share
-            found.append(
-                Settled(field=field, subject=subject, value=_value(text), unit=said_in, observations=observations)
-            )
+        if not text:
+            raise NotSettled(f"{each!r}: {_FORM}")
+        units = {o["unit"] for o in dispute.observations}
+        said_in = unit or (units.pop() if len(units) == 1 else None)  # the unit that all in dispute share
+        named = [o["id"] for o in dispute.observations]
+        found.append(
+            Settled(field=dispute.field, subject=dispute.subject, value=_value(text), unit=said_in, observations=named)
+        )
     return found
+
+
+def _aimed(open_: Sequence[Dispute], said: str) -> tuple[Dispute, str]:
+    """The dispute that a text names, and what it says of it."""
+    for dispute in open_:
+        if said.startswith(f"{dispute.name}="):
+            return dispute, said[len(dispute.name) + 1 :]
+    field, separator, given = said.partition("=")
+    if not separator:
+        raise NotSettled(f"{said!r}: {_FORM}")
+    of_field = [dispute for dispute in open_ if dispute.field == field]
+    if not of_field:
+        names = ", ".join(dispute.name for dispute in open_)
+        raise NotSettled(f"{field!r} is not disputed; disputed: {names or 'nothing to settle'}")
+    if len(of_field) > 1:
+        raise NotSettled(f"{field!r} is disputed of several, say of which: {', '.join(d.name for d in of_field)}")
+    return of_field[0], given
 
 
 def answer_to(
@@ -69,7 +98,7 @@ def answer_to(
     if verdict == "approve" and not disputes(record):
         raise NotSettled(f"nothing here is for an operator to settle, only to deny: {record['explanation']}")
     if verdict == "approve" and not said:
-        raise NotSettled(f"an approval says which value holds, --settle FIELD=VALUE[:UNIT]:\n{told(record)}")
+        raise NotSettled(f"an approval says which value holds, --settle FIELD[@SUBJECT]=VALUE[:UNIT]:\n{told(record)}")
     return AnswerMessage.model_validate(
         {
             "answer_id": answer_id,

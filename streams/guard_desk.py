@@ -302,7 +302,7 @@ class Desk:
         if decision.action == "RETRY" and not final and proposal.attempt < _INTERIM_LIMIT:
             asked = state.asks.next_request(decision, t_ms)
         said = (decision.action, codes)
-        news = said != proposal.said and proposal.attempt < _INTERIM_LIMIT
+        news = (said != proposal.said or proposal.answered) and proposal.attempt < _INTERIM_LIMIT
         ends_ms = decision.valid_until_ms
         if ends_ms is not None and (not may_apply or ends_ms < t_ms + self._batch_ms):
             return _Made(proposal, decision, said, False, False, []), []
@@ -374,7 +374,7 @@ class Desk:
             proposal, decision = one.proposal, one.decision
             if one.published:
                 proposal.attempt += 1
-                proposal.said = one.said
+                proposal.said, proposal.answered = one.said, False
                 self._counters.decisions[decision.action] += 1
                 self._counters.interim += not one.final
                 self._counters.requests += one.asked

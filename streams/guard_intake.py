@@ -240,6 +240,8 @@ class Intake:
             self._reject_unless_told(message, self._books.reported.answers, str(error))
             return
         self._counters.answers[given.verdict] += 1
+        if message.offset >= self._books.reported.answers:
+            self._books.open.note_answer(state.region, given.proposal_id)
         self._books.open.touch(touched_by_answer(state.region, given.proposal_id))
 
     def _take_switch(self, message: Any, document: Mapping[str, Any]) -> None:

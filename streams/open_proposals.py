@@ -24,7 +24,7 @@ class OpenProposal:
     `message`: its Kafka message. `until_ms`: when it gets its final decision at the latest, but while it is escalated:
     then `escalated_until_ms`, for a person is slower than evidence. `since_sequence`: all
     decisions on it have at least this sequence. `attempt`: decisions published so far; `said`: what the last of them
-    said (action, blocking codes). `keys` and `wake_ms`: what it waits for.
+    said (action, blocking codes); `answered`: an operator answered since. `keys` and `wake_ms`: what it waits for.
     """
 
     message: Any
@@ -36,6 +36,7 @@ class OpenProposal:
     since_sequence: int = 0
     attempt: int = 0
     said: tuple[str, frozenset[str]] | None = None
+    answered: bool = False
     keys: frozenset[Hashable] = frozenset()
     wake_ms: int = NEVER_MS
     ready: bool = field(default=False)
@@ -96,6 +97,12 @@ class OpenProposals:
         for key in keys:
             for proposal in tuple(self._waiting.get(key, ())):
                 self._make_ready(proposal)
+
+    def note_answer(self, region: str, proposal_id: str) -> None:
+        """An operator answered: the next decision on that proposal is told, also where it is what it was."""
+        for proposal in self._open.values():
+            if (proposal.region, proposal.document.proposal_id) == (region, proposal_id):
+                proposal.answered = True
 
     def wake_due(self, t_ms: int) -> None:
         """Those whose time has come are decided again."""

@@ -50,6 +50,22 @@ def test_a_value_is_read_as_what_it_looks_like(text: str, value: Any) -> None:
     assert answered("approve", text).settles[0].value == value
 
 
+def of_several() -> dict[str, Any]:
+    """The same field disputed of two subjects."""
+    made = record()
+    made["record"]["episode"]["observations"].append(observation("d", 2, "e2", "cell:1/ue:8"))
+    made["violations"].append({"code": "conflict", "field": "cqi", "observations": ["c", "d"], "blocking": True})
+    return made
+
+
+def test_what_holds_of_one_subject_is_nothing_said_of_another() -> None:
+    assert [d.name for d in disputes(of_several())] == ["cqi@cell:1/ue:7", "cqi@cell:1/ue:8"]
+    with pytest.raises(NotSettled, match="say of which: cqi@cell:1/ue:7, cqi@cell:1/ue:8"):
+        answered("approve", "cqi=12:1", of=of_several())
+    answer = answered("approve", "cqi@cell:1/ue:8=7:1", of=of_several())
+    assert [(s.subject, s.value, s.observations) for s in answer.settles] == [("cell:1/ue:8", 7, ["c", "d"])]
+
+
 def test_a_denial_settles_nothing() -> None:
     assert answered("deny").settles == []
     with pytest.raises(NotSettled):
@@ -65,8 +81,8 @@ def test_what_settles_nothing_is_refused_with_the_reason(said: str) -> None:
 def test_an_approval_without_a_value_lists_what_is_disputed() -> None:
     with pytest.raises(NotSettled) as refused:
         answered("approve")
-    assert "cqi: 3 1 from e2 (a)" in str(refused.value)
-    assert "cqi: 12 1 from rt (b)" in told(record())
+    assert "cqi@cell:1/ue:7: 3 1 from e2 (a)" in str(refused.value)
+    assert "cqi@cell:1/ue:7: 12 1 from rt (b)" in told(record())
 
 
 def test_only_an_escalation_waits_for_an_operator() -> None:

@@ -190,6 +190,8 @@ async def test_an_answer_settles_nothing_that_it_does_not_name() -> None:
     async with guarded(document=TWO_SOURCES) as (rig, _):
         decision = await escalated(rig)
         await rig.send("answers", answer(decision, "approve", settles=settled(12, ["one#0"])))
+        again = await rig.wait_for("control", lambda d: (d["proposal_id"], d["attempt"]) == ("p1", 2))
+        assert (again["action"], again["final"]) == ("ESCALATE", False), "who answers hears what came of it"
         await rig.send("answers", answer(decision, "deny", answer_id="later"))
         assert (await final(rig, "p1"))["action"] == "ABSTAIN"
         assert "APPLY" not in [d["action"] for d in rig.decisions("p1")]

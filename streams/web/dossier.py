@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from streams.escalations import disputes
+from streams.escalations import Dispute, disputes
 from streams.web.evidence_drawing import drawing
 from xapp.contract import Contract, normalise
 from xapp.engine import considered
@@ -47,7 +47,7 @@ def dossier(record: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[str, 
             "next": None if following is None else {"action": following.action, "because": following.because},
         },
         "graph": drawing(record),
-        "disputes": [_dispute(name, observations) for name, observations in disputes(record)],
+        "disputes": [_dispute(one) for one in disputes(record)],
         "constraints": list(_constraints(record, episode)),
         "control": full["control"],
         "answers": list(_answers(full["episode"]["observations"], episode.decided_at_ms)),
@@ -150,9 +150,9 @@ def _supported(view: Mapping[str, Any] | None, name: str) -> Any:
     return {key: one["value"] for key, one in entry["members"].items()} if "members" in entry else entry["value"]
 
 
-def _dispute(name: str, observations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    once = {o["id"]: {key: o[key] for key in _DISPUTED} for o in observations}
-    return {"field": name, "observations": list(once.values())}
+def _dispute(dispute: Dispute) -> dict[str, Any]:
+    observations = [{key: o[key] for key in _DISPUTED} for o in dispute.observations]
+    return {"field": dispute.field, "subject": dispute.subject, "name": dispute.name, "observations": observations}
 
 
 def _constraints(record: Mapping[str, Any], episode: Episode) -> Iterator[dict[str, Any]]:
