@@ -250,7 +250,8 @@ def answer(
     operator: Annotated[str, typer.Option(help="Who answers.")],
     reason: Annotated[str, typer.Option(help="Why.")],
     settle: Annotated[
-        list[str] | None, typer.Option(metavar="FIELD[@SUBJECT]=VALUE[:UNIT]", help="The value that holds of a disputed field.")
+        list[str] | None,
+        typer.Option(metavar="FIELD[@SUBJECT]=VALUE[:UNIT]", help="The value that holds of a disputed field."),
     ] = None,
     prefix: Prefix = "wirelessops.",
     kafka_config: KafkaConfig = None,
