@@ -6,7 +6,7 @@ import binascii
 import os
 import re
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +21,8 @@ ENVIRONMENT: Final = "WIRELESSOPS_SIGNING_KEY"
 
 _MAX_BYTES: Final = 1_000_000
 _SEED_BYTES: Final = 32
-_OTHERS: Final = 0o077
+_OTHERS: Final = stat.S_IRWXO
+_GROUP: Final = stat.S_IRWXG
 _BLOCK: Final = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----.*?-----END \1-----", re.DOTALL)
 
 
@@ -38,18 +39,35 @@ def signing_key(path: Path | None, environ: Mapping[str, str]) -> Signer | None:
 
 
 def read_signing_key(path: Path) -> Signer:
-    """The private key in a PEM file that nobody but its owner may read. Raises KeyFault."""
+    """The private key in a PEM file that nobody else may read (`who_else`). Raises KeyFault."""
     try:
         with path.open("rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            if not stat.S_ISREG(mode):
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
                 raise KeyFault(f"{path}: no regular file")
-            if mode & _OTHERS:
-                raise KeyFault(f"{path}: others may use it (mode {stat.S_IMODE(mode):04o}); chmod 600 it")
+            else_read = who_else(status, os.geteuid(), {os.getegid(), *os.getgroups()})
+            if else_read is not None:
+                raise KeyFault(f"{path}: {else_read} (mode {stat.S_IMODE(status.st_mode):04o})")
             data = file.read(_MAX_BYTES)
     except OSError as error:
         raise KeyFault(f"{path}: {error.strerror or error}") from error
     return Signer(_private(data, str(path)))
+
+
+def who_else(status: os.stat_result, uid: int, groups: Set[int]) -> str | None:
+    """Who may use a key file beside the user `uid` of these groups, and what to do about it; None where nobody may.
+
+    A file of ours has no bits for its group. One of another owner may be read by a group of ours: so a platform gives a
+    secret to a user without rights (a Kubernetes volume with `fsGroup`: owner root, mode 0440), who could not read it
+    in any other way.
+    """
+    if status.st_mode & _OTHERS:
+        return "others may use it; chmod 600 it (a Kubernetes volume: defaultMode 0400, and fsGroup of the pod)"
+    if not status.st_mode & _GROUP:
+        return None
+    if uid in (0, status.st_uid) or status.st_gid not in groups:
+        return "its group may use it; chmod 600 it"
+    return "its group may change it; chmod 440 it" if status.st_mode & stat.S_IWGRP else None
 
 
 def ephemeral_key() -> Signer:
