@@ -102,7 +102,7 @@ def acting_routes(
         request[ACT] |= {"decision_id": said["decision_id"], "proposal_id": proposal_id, "region": region}
         for why in _why_not(board(), said, asked.decision):
             raise Refused(409, why)
-        _, record = await decisions.record(said)
+        record = await decisions.record(said)
         try:
             written = await writer.answer(
                 record, region, said["partition"], operator=operator, verdict=asked.verdict, reason=asked.reason,

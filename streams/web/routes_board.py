@@ -13,7 +13,7 @@ from streams.headers import JSON
 from streams.web.assets import PAGE, Asset
 from streams.web.board import Board, joined
 from streams.web.broadcast import Broadcast, Full
-from streams.web.dossier import dossier
+from streams.web.opening import Busy, Opener, Unreadable
 from streams.web.records import Log, NotFound, Unanswered
 from streams.web.replies import Refused, reply, reply_bytes, takes_gzip
 from streams.web.summaries import DecisionId, summary
@@ -51,18 +51,22 @@ class Decisions:
         except Unanswered as error:
             raise Refused(503, str(error)) from error
 
-    async def record(self, of: Mapping[str, Any]) -> tuple[bytes, dict[str, Any]]:
-        """The envelope of the record of a decision (by its summary), and the document in it. Raises Refused."""
+    async def envelope(self, of: Mapping[str, Any]) -> bytes:
+        """The envelope of the record of a decision (by its summary). Raises Refused."""
         try:
-            envelope = await self._log.record(of["partition"], of["decision_id"], of["attempt"], of["decided_at_ms"])
-            document: dict[str, Any] = orjson.loads(open_envelope(envelope).payload)
+            return await self._log.record(of["partition"], of["decision_id"], of["attempt"], of["decided_at_ms"])
         except NotFound as error:
             raise Refused(404, str(error)) from error
-        except (EnvelopeError, orjson.JSONDecodeError) as error:
-            raise Refused(404, f"its record cannot be read: {error}") from error
         except Unanswered as error:
             raise Refused(503, str(error)) from error
-        return envelope, document
+
+    async def record(self, of: Mapping[str, Any]) -> dict[str, Any]:
+        """The record of a decision (by its summary). Raises Refused."""
+        try:
+            document: dict[str, Any] = orjson.loads(open_envelope(await self.envelope(of)).payload)
+        except (EnvelopeError, orjson.JSONDecodeError) as error:
+            raise Refused(404, f"its record cannot be read: {error}") from error
+        return document
 
 
 def page_routes(assets: Mapping[str, Asset]) -> list[web.RouteDef]:
@@ -96,6 +100,7 @@ def board_routes(
     members: Callable[[], Mapping[str, Any]],
     broadcast: Broadcast,
     decisions: Decisions,
+    opener: Opener,
     guard: Guard,
     clock: Callable[[], int],
 ) -> list[web.RouteDef]:
@@ -136,15 +141,17 @@ def board_routes(
 
     async def opened(request: web.Request) -> web.Response:
         said = await decisions.summary(request.match_info["id"])
-        _, document = await decisions.record(said)
+        envelope = await decisions.envelope(said)
         try:
-            return reply(dossier(document, said))
-        except (KeyError, TypeError, ValueError) as error:
-            raise Refused(404, f"its record cannot be read: {error}") from error
+            return reply_bytes(await opener.dossier(envelope, said))
+        except Unreadable as error:
+            raise Refused(404, str(error)) from error
+        except Busy as error:
+            raise Refused(503, str(error)) from error
 
     async def record(request: web.Request) -> web.Response:
         said = await decisions.summary(request.match_info["id"])
-        envelope, _ = await decisions.record(said)
+        envelope = await decisions.envelope(said)
         name = f"record-{said['id']}.dsse.json"
         return web.Response(
             body=envelope,

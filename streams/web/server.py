@@ -24,6 +24,7 @@ from streams.web.board import Appended, Board, joined
 from streams.web.broadcast import Broadcast
 from streams.web.config import config_routes
 from streams.web.feed import Feed
+from streams.web.opening import Opener
 from streams.web.operators import Operators
 from streams.web.records import Log
 from streams.web.replies import add_headers, audited, json_alone, own_host, packed, told_as_json
@@ -72,6 +73,7 @@ class WebServer(Service):
         self._broadcast = Broadcast(lambda: self.feed.board, self._members, clock)
         self._log = Log(settings, lambda: guard.partitions)
         self._writer = Writer(guard, clock)
+        self._opener = Opener()
         self._runner = web.AppRunner(
             self._application(configuration, alarms), access_log=None, shutdown_timeout=_SHUTDOWN_S
         )
@@ -93,7 +95,9 @@ class WebServer(Service):
         for task in self._parts:
             task.cancel()
         await asyncio.gather(*self._parts, return_exceptions=True)
-        await stop_all(self._runner.cleanup(), self._log.close(), self._writer.close(), timeout_s=_STOP_S)
+        await stop_all(
+            self._runner.cleanup(), self._opener.close(), self._log.close(), self._writer.close(), timeout_s=_STOP_S
+        )
 
     def _members(self) -> dict[str, Any]:
         """The view of the board, all but the decisions, the cursor and the time of day."""
@@ -119,7 +123,9 @@ class WebServer(Service):
         application.add_routes(
             [
                 *page_routes(load_assets()),
-                *board_routes(lambda: self.feed.board, self._members, self._broadcast, decisions, guard, clock),
+                *board_routes(
+                    lambda: self.feed.board, self._members, self._broadcast, decisions, self._opener, guard, clock
+                ),
                 *acting_routes(self._doorkeeper, guard, lambda: self.feed.board, decisions, self._writer, clock),
                 *config_routes(configuration, self._doorkeeper.authenticate),
                 *service_routes(guard, alarms),
