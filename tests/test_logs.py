@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
-from typing import Any
+from contextlib import contextmanager
+from typing import Any, BinaryIO
 
 import orjson
 import pytest
 import structlog
 from guard_rig import Rig, contracts, proposal, report, running
 
+from streams import logs
 from streams.broker import EmbeddedBroker
 from streams.decision_log import DecisionLog
 from streams.guard import Guard
-from streams.logs import log_to_stderr
+from streams.logs import MOST_BYTES, Lines, dropped, log_to, log_to_stderr
 from streams.settings import GuardSettings, LogLevel
 
 SECRET = "hunter2-is-the-password"
@@ -29,6 +32,11 @@ def _restored() -> Iterator[None]:
     structlog.reset_defaults()
     root.handlers[:] = handlers
     root.setLevel(level)
+
+
+def read_back(capsys: Any) -> list[dict[str, Any]]:
+    logs.flush()
+    return [orjson.loads(line) for line in capsys.readouterr().err.splitlines()]
 
 
 async def logged(level: LogLevel, capsys: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -47,8 +55,7 @@ async def logged(level: LogLevel, capsys: Any) -> tuple[list[dict[str, Any]], li
             await rig.send("proposals", SECRET.encode())
             await rig.wait_for("dead-letters")
         await rig.close()
-    lines = [orjson.loads(line) for line in capsys.readouterr().err.splitlines()]
-    return lines, [rig.opened(message) or {} for message in rig.written["control"]]
+    return read_back(capsys), [rig.opened(message) or {} for message in rig.written["control"]]
 
 
 async def test_a_final_decision_is_a_line_that_names_it(capsys: Any) -> None:
@@ -89,7 +96,7 @@ def test_a_line_is_not_lost_for_a_value_that_json_has_no_form_for(capsys: Any) -
     log_to_stderr()
     structlog.get_logger("test").info("odd", value={1: object()}, text="ü\ud800")
     logging.getLogger("aiokafka").warning("below %s", "us")
-    odd, below = (orjson.loads(line) for line in capsys.readouterr().err.splitlines())
+    odd, below = read_back(capsys)
     assert (odd["event"], below["event"], below["logger"]) == ("odd", "below us", "aiokafka")
 
 
@@ -99,5 +106,66 @@ def test_a_failure_is_logged_with_its_traceback_in_one_line(capsys: Any) -> None
         raise RuntimeError("why")
     except RuntimeError:
         structlog.get_logger("test").exception("failed")
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "RuntimeError: why" in orjson.loads(line)["exception"]
+    (line,) = read_back(capsys)
+    assert "RuntimeError: why" in line["exception"]
+
+
+@contextmanager
+def unread() -> Iterator[tuple[Lines, BinaryIO]]:
+    """Lines for a pipe that nobody reads yet, and its other end."""
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as reader, os.fdopen(writing, "wb") as writer:
+        yield Lines(writer), reader
+
+
+def test_who_logs_never_waits_for_who_reads_and_what_was_dropped_is_told() -> None:
+    count, line = 50_000, b"x" * 200
+    with unread() as (lines, reader):
+        for number in range(count):
+            lines.put(orjson.dumps({"number": number, "filled": line.decode()}))
+        assert not lines.flush(within_s=0.01)
+        assert 0 < lines.dropped < count
+        assert lines.dropped * len(line) > count * len(line) - MOST_BYTES - 1_000_000, "bounded"
+        *read, told = (orjson.loads(reader.readline()) for _ in range(count - lines.dropped + 1))
+        assert [one["number"] for one in read] == [*range(count - lines.dropped)]
+        assert (told["lines"], told["level"]) == (lines.dropped, "warning")
+        lines.put(b"{}")
+        assert reader.readline() == b"{}\n"
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+def test_lines_are_whole_and_in_order_however_slowly_they_are_read(*, blocking: bool) -> None:
+    with unread() as (lines, reader):
+        os.set_blocking(lines.file.fileno(), blocking)
+        for number in range(2_000):
+            lines.put(str(number).encode() * 50)
+        assert [reader.readline() for _ in range(2_000)] == [str(n).encode() * 50 + b"\n" for n in range(2_000)]
+        assert lines.dropped == 0
+
+
+def test_a_log_whose_reader_is_gone_raises_nothing() -> None:
+    with unread() as (lines, reader):
+        reader.close()
+        for _ in range(3):
+            lines.put(b"{}")
+            assert lines.flush()
+        assert lines.dropped == 3
+
+
+async def test_a_guard_decides_on_while_nobody_reads_its_log() -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb"), os.fdopen(writing, "wb") as log, EmbeddedBroker() as broker:
+        os.set_blocking(writing, False)
+        while log.raw.write(b"x" * 65_536):  # type: ignore[attr-defined]
+            pass  # until the pipe is full
+        os.set_blocking(writing, True)
+        log_to(log)
+        settings = GuardSettings.embedded(broker.bootstrap_servers)
+        rig = Rig(broker.bootstrap_servers)
+        async with running(Guard(settings, contracts(), observers=[DecisionLog()])):
+            await rig.open()
+            await rig.send("telemetry", report("r1", 9))
+            await rig.send("proposals", proposal("p1"))
+            assert (await rig.decision("p1"))["action"] == "APPLY"
+        await rig.close()
+        assert dropped() == 0
