@@ -219,6 +219,53 @@ def test_a_summary_of_whatever_size_stays_small() -> None:
     assert len(board.decisions()[0]) < 10_000
 
 
+def test_what_is_released_to_many_is_said_in_short_and_never_as_nothing() -> None:
+    values = {
+        "prb": {"value": {f"ue{n}": n for n in range(600)}, "unit": "1"}, "mode": {"value": "x" * 9_999, "unit": None},
+        **{f"f{n}": {"value": n, "unit": "dB"} for n in range(30)},
+    }  # fmt: skip
+    board = Board()
+    board.take("control", message(decision(released=values)))
+    board.take("controls", control(values=values))
+    for said in (shown(board)[0]["released"], board.leases(T0)[0]["values"]):
+        assert said["prb"] == {"value": "600 members", "unit": "1"}
+        assert (len(said["mode"]["value"]), said["f0"]) == (80, {"value": 0, "unit": "dB"})
+        assert said["…"] == "and 12 more"
+
+
+def test_few_values_are_shown_as_they_are() -> None:
+    values = {"prb": {"value": {"ue1": 3, "ue2": 4}, "unit": "1"}}
+    board = Board()
+    board.take("control", message(decision(released=values)))
+    board.take("controls", control(values=values))
+    assert shown(board)[0]["released"] == board.leases(T0)[0]["values"] == values
+
+
+def test_decisions_of_whatever_size_take_no_more_than_so_many_bytes() -> None:
+    board = Board()
+    names = dict.fromkeys(("proposer", "contract_ref", "control_key", "explanation", "guard"), "\1" * 2_000)
+    for n in range(900):
+        of = decision(f"p{n}" + "x" * 9_999, "HOLD", decision_id=f"d{n}", **names)
+        assert board.take("control", message(of, n))
+    assert sum(map(len, board.decisions())) <= 24_000_000
+    assert len(board.decisions()) < 900
+    assert sum(map(len, board.open())) <= 2_000_000
+    newest = shown(board)[-1]
+    assert newest["id"] == orjson.loads(board.open()[0])["id"] == "2-899"
+    assert board.covers(board.cursor - len(board.decisions()))
+    assert not board.covers(board.cursor - len(board.decisions()) - 1)
+    assert board.find(DecisionId(2, 0)) is None
+
+
+def test_controls_of_whatever_size_are_held_by_what_a_line_shows() -> None:
+    board = Board()
+    values = {"prb": {"value": {f"ue{n}": n for n in range(20_000)}, "unit": "1"}}
+    for n in range(20):
+        board.take("controls", control(f"d{n}", control_key=f"k{n}", values=values, bindings={"ue": ["7"] * 9_999}))
+    assert len(board.leases(T0)) == 20
+    assert len(orjson.dumps(board.leases(T0))) < 10_000
+
+
 def test_the_newest_control_of_a_key_is_its_lease_and_outcomes_say_what_became_of_it() -> None:
     board = Board()
     board.take("controls", control("d1"))

@@ -94,6 +94,16 @@ def test_more_than_a_page_could_draw_is_not_sent_but_loaded() -> None:
     assert events(page) == [("reset", {})]
 
 
+def test_long_decisions_are_not_sent_but_loaded_where_they_are_together_too_much() -> None:
+    desk = Desk()
+    page = desk.page()
+    desk.decide(1_500, explanation="x" * 1_900)
+    desk.broadcast.pulse(board_too=False)
+    assert events(page) == [("reset", {})]
+    assert events(desk.page(cursor=100)) == [("reset", {})]
+    assert [name for name, _ in events(desk.page(cursor=1_000))] == ["decisions"]
+
+
 def test_a_board_goes_out_where_it_has_changed_and_a_sign_of_life_where_not() -> None:
     desk = Desk()
     page = desk.page()

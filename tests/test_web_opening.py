@@ -11,9 +11,10 @@ from typing import Any
 
 import orjson
 import pytest
-from guard_rig import proposal, report, unix_ms
+from guard_rig import proposal, report
 from web_rig import TWO_SOURCES, Page, served
 
+from streams.guard import unix_ms
 from streams.web.opening import Busy, Opener, Unreadable
 
 MEMBERS = 600

@@ -1,7 +1,8 @@
 """What all pages show: a fold of the topics' messages into views. Pure: no Kafka, no clock.
 
-Bounded: the newest decisions as encoded summaries, the newest decision of each open proposal, the newest control of
-each key, and what each partition's owner said last. A message that is none of ours is passed over and counted.
+Bounded, in number and in bytes: the newest decisions as encoded summaries, the newest decision of each open proposal,
+the newest control of each key, and what each partition's owner said last. A message that is none of ours is passed over
+and counted.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 import orjson
@@ -18,7 +19,7 @@ from streams.messages import SWITCHED_FORMAT, AnswerMessage, OutcomeMessage, Sta
 from streams.observing import Published
 from streams.switching import is_switch
 from streams.topics import region_of
-from streams.web.summaries import DecisionId, summary
+from streams.web.summaries import DecisionId, shortened, summary
 from streams.wire import parse_object
 from xapp.leases import lease_active, read_control
 from xapp.model import OUTCOMES, AppliedControl
@@ -37,9 +38,17 @@ _SHOWN: Final = 1_000
 """Open proposals and leases that one view has at most: those that a person is to see first."""
 _ENDED_SHOWN_MS: Final = 10_000
 """How long a control is still shown after its lease, to see what became of it."""
-_SUMMARY_BYTES: Final = 32_000
+_SUMMARY_BYTES: Final = 8_000
+"""A longer one is cut, and says so."""
+_CUT_TEXT: Final = 500
+_CUT_ITEMS: Final = 5
+_KEPT_BYTES: Final = 24_000_000
+"""Of all decisions together: where summaries are long, fewer are kept."""
+_OPEN_BYTES: Final = 12_000_000
+_SHOWN_BYTES: Final = 2_000_000
+"""Of the open proposals that one view has."""
 _RANK: Final = {outcome: rank for rank, outcome in enumerate(OUTCOMES)}
-_PARTITION: Final = {"partition", "guard", "at_ms", "warm", "open", "behind"}
+_PARTITION: Final = {"partition", "guard", "at_ms", "warm", "why_not_ready", "open", "behind"}
 
 Key = tuple[str, str]
 """A region, and a proposal's id or a control key in it."""
@@ -89,7 +98,9 @@ class Board:
 
     def __init__(self, known: KnownKeys | None = None, first_cursor: int = 1, limit: int = DECISIONS) -> None:
         self._known = known
-        self._kept: deque[Kept] = deque(maxlen=limit)
+        self._limit = limit
+        self._kept: deque[Kept] = deque()
+        self._kept_bytes = self._open_bytes = 0
         self._by_id: dict[DecisionId, Kept] = {}
         self._open: OrderedDict[Key, _Open] = OrderedDict()
         self._controls: OrderedDict[Key, AppliedControl] = OrderedDict()
@@ -149,7 +160,8 @@ class Board:
         """The newest summary of each proposal without a final decision, as JSON: ESCALATEs first, then the newest."""
         newest_first = sorted(self._open.values(), key=lambda held: held.kept.cursor, reverse=True)
         newest_first.sort(key=lambda held: held.action != "ESCALATE")
-        return [held.kept.encoded for held in newest_first[:_SHOWN]]
+        sizes = accumulate(len(held.kept.encoded) for held in newest_first[:_SHOWN])
+        return [held.kept.encoded for held, size in zip(newest_first, sizes, strict=False) if size <= _SHOWN_BYTES]
 
     def leases(self, now_ms: int) -> list[dict[str, Any]]:
         """Controls that hold their key, or did a moment ago; granted last first."""
@@ -203,21 +215,26 @@ class Board:
             raise ValueError("the key of a decision is its region")
         self.cursor += 1
         kept = Kept(self.cursor, said["decided_at_ms"], where, _encoded(said))
-        if len(self._kept) == self._kept.maxlen:
-            del self._by_id[self._kept[0].where]
         self._kept.append(kept)
         self._by_id[where] = kept
+        self._kept_bytes += len(kept.encoded)
+        while len(self._kept) > self._limit or self._kept_bytes > _KEPT_BYTES:
+            oldest = self._kept.popleft()
+            del self._by_id[oldest.where]
+            self._kept_bytes -= len(oldest.encoded)
         if said["believed"] is not False:
             self._note_open(kept, said)
 
     def _note_open(self, kept: Kept, said: Mapping[str, Any]) -> None:
         key = (said["region"], said["proposal_id"])
-        self._open.pop(key, None)
+        self._open_bytes -= _size(self._open.pop(key, None))
         if said["final"]:
             self._denied.pop(key, None)
-        else:
-            self._open[key] = _Open(kept, said["action"])
-            _bound(self._open, _OPEN)
+            return
+        self._open[key] = _Open(kept, said["action"])
+        self._open_bytes += len(kept.encoded)
+        while len(self._open) > _OPEN or self._open_bytes > _OPEN_BYTES:
+            self._open_bytes -= _size(self._open.popitem(last=False)[1])
 
     def _take_control(self, message: Message) -> None:
         document = parse_object(message.value)
@@ -233,7 +250,7 @@ class Board:
         before = self._controls.pop(key, None)
         if before is not None:
             self._key_of.pop(before.decision_id, None)
-        self._controls[key] = control
+        self._controls[key] = replace(control, values=shortened(control.values), bindings={}, coupled=())
         self._key_of[control.decision_id] = key
         if len(self._controls) > _CONTROLS:
             _, oldest = self._controls.popitem(last=False)
@@ -302,9 +319,14 @@ def joined(encoded: Iterable[bytes]) -> bytes:
 def _encoded(said: dict[str, Any]) -> bytes:
     encoded = orjson.dumps(said)
     if len(encoded) > _SUMMARY_BYTES:
-        text = said["explanation"] + " (what is released is too long for this list: see the record)"
-        encoded = orjson.dumps({**said, "released": None, "cells": said["cells"][:1], "explanation": text})
+        text = said["explanation"][:_CUT_TEXT] + "… (too long for this list: see the record)"
+        items = {name: said[name][:_CUT_ITEMS] for name in ("cells", "codes", "repairs")}
+        encoded = orjson.dumps({**said, **items, "explanation": text})
     return encoded
+
+
+def _size(held: _Open | None) -> int:
+    return 0 if held is None else len(held.kept.encoded)
 
 
 def _shown(control: AppliedControl, now_ms: int) -> bool:

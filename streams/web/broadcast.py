@@ -19,6 +19,8 @@ _BOARD_EVERY: Final = 4
 """A board goes out every so many pulses, or a comment, where nothing of it has changed: the page hears that we live."""
 _BEHIND: Final = 2_000
 """A page that is so many decisions behind loads the board again."""
+_BEHIND_BYTES: Final = 2_000_000
+"""So it does where they are so long."""
 _WAITING: Final = 20
 _WAITING_BYTES: Final = 4_000_000
 LISTENERS: Final = 200
@@ -98,7 +100,7 @@ class Broadcast:
                 if missed:
                     listener.offer(_decisions(missed))
             else:
-                listener.offer(_event("reset", b"{}"))
+                listener.offer(_RESET)
         self._listeners[listener] = drop
         return listener
 
@@ -118,7 +120,7 @@ class Broadcast:
         """Tell all what is new since the last pulse."""
         board, chunks = self._board(), []
         if not board.covers(self._sent) or board.cursor - self._sent > _BEHIND:
-            chunks.append(_event("reset", b"{}"))
+            chunks.append(_RESET)
         elif new := board.after(self._sent):
             chunks.append(_decisions(new))
         self._sent = board.cursor
@@ -147,6 +149,8 @@ class Broadcast:
 
 
 def _decisions(kept: list[Kept]) -> bytes:
+    if sum(len(one.encoded) for one in kept) > _BEHIND_BYTES:
+        return _RESET
     cursor = kept[-1].cursor
     body = b'{"cursor":%d,"decisions":%b}' % (cursor, joined(one.encoded for one in kept))
     return _event("decisions", body, cursor)
@@ -156,3 +160,6 @@ def _event(name: str, data: bytes, cursor: int | None = None) -> bytes:
     """One event; the data is one line of JSON. Its id comes back from a browser that connects again by itself."""
     identity = b"" if cursor is None else b"id: %d\n" % cursor
     return b"event: %b\n%bdata: %b\n\n" % (name.encode(), identity, data)
+
+
+_RESET: Final = _event("reset", b"{}")

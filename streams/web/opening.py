@@ -75,7 +75,7 @@ class Opener:
         if child is not None:
             if child.returncode is None:
                 child.kill()
-            await stop_all(child.communicate(), timeout_s=_STOP_S)
+            await stop_all(child.wait(), timeout_s=_STOP_S)
 
     async def _asked(self, *parts: bytes) -> bytes:
         if self._child is None or self._child.returncode is not None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any, Final, NamedTuple
+
+import orjson
 
 from xapp.signing import KnownKeys, Signature, check_document, signature_of
 
@@ -15,6 +18,10 @@ _CELLS: Final = frozenset({"cell", "serving", "target"})
 """What contracts call the cells among their bindings; names that end in `_cell` are cells too."""
 _MAX_TEXT: Final = 2_000
 _MAX_ITEMS: Final = 100
+_MAX_VALUES: Final = 2_000
+"""Bytes of JSON that values are shown in as they are."""
+_SHORT_FIELDS: Final = 20
+_SHORT_TEXT: Final = 80
 
 
 class DecisionId(NamedTuple):
@@ -81,13 +88,38 @@ def _summary(
         "explanation": _text(document["explanation"]),
         "until_ms": _time(document.get("until_ms")),
         "valid_until_ms": _time(document["valid_until_ms"]),
-        "released": document["released"],
+        "released": None if document["released"] is None else shortened(document["released"]),
         "guard": _text(document["guard"]),
         "late_ms": None if appended_at_ms is None else max(0, decided_at_ms - appended_at_ms),
         "switched": next((_SWITCHED[code] for code in codes if code in _SWITCHED), None),
         "signed_by": _text(signature.keyid) if isinstance(signature, Signature) else None,
         "believed": None if known is None else check_document(document, known) is None,
     }
+
+
+def shortened(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of a control (field → `{"value", "unit"}`) as a line shows them: long ones by how many they are."""
+    if not isinstance(values, Mapping):
+        raise TypeError(f"an object is required, not {type(values).__name__}")
+    if len(orjson.dumps(values)) <= _MAX_VALUES:
+        return dict(values)
+    found = {_short(name): _shortened(entry) for name, entry in islice(values.items(), _SHORT_FIELDS)}
+    left = len(values) - _SHORT_FIELDS
+    return found if left <= 0 else {**found, "…": f"and {left} more"}
+
+
+def _shortened(entry: Any) -> Any:
+    if isinstance(entry, Mapping) and "value" in entry:
+        return {name: _short(entry[name]) for name in ("value", "unit") if name in entry}
+    return _short(entry)
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return f"{len(value)} members"
+    if isinstance(value, list | tuple):
+        return f"{len(value)} values"
+    return value[: _SHORT_TEXT - 1] + "…" if isinstance(value, str) and len(value) > _SHORT_TEXT else value
 
 
 def _cells(bindings: Mapping[str, Any]) -> list[str]:
