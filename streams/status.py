@@ -9,8 +9,8 @@ import asyncio
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 import orjson
@@ -21,13 +21,17 @@ from aiokafka.errors import KafkaError
 from streams.guard_books import Books
 from streams.headers import cloud_event
 from streams.settings import GuardSettings
+from streams.topics import MAX_REGION_LENGTH
 from xapp.contract import PLACEHOLDER, Contract
+from xapp.evidence.sources import SourceHistory
 
 FORMAT: Final = "wirelessops.status/1"
 EVERY_S: Final = 1.0
 MOST_SOURCES: Final = 500
 _BREATHE: Final = 256
 """Sources looked at between two turns of the event loop: deciding goes first."""
+_SURVEY_SHARE: Final = 0.05
+"""The part of the time that looking at sources may take: very many are looked at less often than once a second."""
 _REMEMBERED: Final = 100_000
 _ENDS_S: Final = 1.0
 
@@ -40,9 +44,9 @@ class Freshness:
     def __init__(self, contracts: Iterable[Contract]) -> None:
         limits: dict[str, int] = {}
         for contract in contracts:
-            for field in contract.fields.values():
-                for template in field.sources:
-                    limits[template] = min(field.freshness_ms, limits.get(template, field.freshness_ms))
+            for f in contract.fields.values():
+                for template in f.sources:
+                    limits[template] = min(f.freshness_ms, limits.get(template, f.freshness_ms))
         self._patterns = [
             (re.compile(".+".join(re.escape(part) for part in PLACEHOLDER.split(template)[::2]), re.DOTALL), limit_ms)
             for template, limit_ms in sorted(limits.items(), key=lambda item: item[1])
@@ -50,7 +54,11 @@ class Freshness:
         self._known: dict[str, int | None] = {}
 
     def limit_ms(self, source: str) -> int | None:
-        """The limit of a source, ms; None for one that no contract lists (an operator, a stranger)."""
+        """The limit of a source, ms; None for one that no contract lists (an operator, a stranger), and for a name that
+        no place is made for: longer than 249 characters, or not printable.
+        """
+        if len(source) > MAX_REGION_LENGTH or not source.isprintable():
+            return None
         if source not in self._known:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
@@ -80,6 +88,22 @@ class SourceView:
         age_ms = self.age_ms(t_ms)
         return float("inf") if age_ms is None else age_ms / max(1, self.limit_ms)
 
+    def standing(self, t_ms: int) -> str:
+        """`outage`; `stale` where it is up, and older than its limit; else `up`."""
+        return "stale" if self.state == "up" and self.excess(t_ms) > 1 else self.state
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """The sources of a partition that some contract lists: the worst, worst first, how many stand how, and how many
+    there are beside the worst. `busy_s`: what looking took of this thread's CPU, seconds.
+    """
+
+    worst: Sequence[SourceView] = ()
+    counts: Mapping[str, int] = field(default_factory=lambda: {"up": 0, "outage": 0, "stale": 0})
+    omitted: int = 0
+    busy_s: float = 0.0
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatus:
@@ -107,41 +131,42 @@ class PartitionStatus:
         return orjson.dumps(self)
 
 
-async def sources_of(books: Books, freshness: Freshness, t_ms: int) -> list[SourceView]:
-    """The sources of a partition's regions that some contract lists, worst first; lets others run meanwhile."""
-    found: list[SourceView] = []
-    looked = 0
+async def survey(books: Books, freshness: Freshness, t_ms: int) -> Survey:
+    """Look at all sources of a partition at t; others run meanwhile, every few hundred sources."""
+    worst: list[tuple[bool, float, str, str, SourceView]] = []
+    counts = {"up": 0, "outage": 0, "stale": 0}
+    busy_s, began_s = 0.0, time.thread_time()
+    for looked, (region, name, history) in enumerate(_histories(books), 1):
+        if looked % _BREATHE == 0:
+            busy_s += time.thread_time() - began_s
+            await asyncio.sleep(0)
+            began_s = time.thread_time()
+        limit_ms = freshness.limit_ms(name)
+        if limit_ms is None:
+            continue
+        outage, heard = history.state(t_ms), history.heard()
+        view = SourceView(
+            region=region,
+            source=name,
+            state="up" if outage is None else "outage",
+            event_time_ms=heard.event_time_ms or None,
+            ingest_time_ms=heard.ingest_time_ms or None,
+            limit_ms=limit_ms,
+            period_ms=heard.period_ms,
+        )
+        counts[view.standing(t_ms)] += 1
+        worst.append((view.state == "up", -view.excess(t_ms), region, name, view))
+        if len(worst) >= 2 * MOST_SOURCES:  # never more than so many are sorted at once
+            worst = sorted(worst)[:MOST_SOURCES]
+    views = [view for *_, view in sorted(worst)[:MOST_SOURCES]]
+    busy_s += time.thread_time() - began_s
+    return Survey(views, counts, sum(counts.values()) - len(views), busy_s)
+
+
+def _histories(books: Books) -> Iterator[tuple[str, str, SourceHistory]]:
     for region, state in tuple(books.states.items()):
         for name, history in state.store.source_histories():
-            looked += 1
-            if looked % _BREATHE == 0:
-                await asyncio.sleep(0)
-            limit_ms = freshness.limit_ms(name)
-            if limit_ms is None:
-                continue
-            outage, heard = history.state(t_ms), history.heard()
-            found.append(
-                SourceView(
-                    region=region,
-                    source=name,
-                    state="up" if outage is None else "outage",
-                    event_time_ms=heard.event_time_ms or None,
-                    ingest_time_ms=heard.ingest_time_ms or None,
-                    limit_ms=limit_ms,
-                    period_ms=heard.period_ms,
-                )
-            )
-    found.sort(key=lambda view: (view.state == "up", -view.excess(t_ms), view.region, view.source))
-    return found
-
-
-def count_sources(views: Iterable[SourceView], t_ms: int) -> dict[str, int]:
-    """How many are in outage, how many are up and older than their limit, and how many are as they should be."""
-    counts = Counter({"up": 0, "outage": 0, "stale": 0})
-    for view in views:
-        late = view.state == "up" and view.excess(t_ms) > 1
-        counts["stale" if late else view.state] += 1
-    return dict(counts)
+            yield region, name, history
 
 
 def switches_of(books: Books) -> list[dict[str, Any]]:
@@ -179,6 +204,7 @@ class StatusWriter:
         self._ends: dict[TopicPartition, int] = {}
         self._since_s: dict[int, float] = {}  # partitions whose writes are not acknowledged, and since when
         self._writing: dict[int, asyncio.Task[None]] = {}
+        self._surveys: dict[int, tuple[Books, float, Survey]] = {}
 
     @property
     def unacknowledged_s(self) -> float:
@@ -201,6 +227,7 @@ class StatusWriter:
         for lost in self.latest.keys() - owned.keys():
             del self.latest[lost]
             self._since_s.pop(lost, None)
+            self._surveys.pop(lost, None)
         await self._find_ends([tp for books in owned.values() if books is not None for tp in books.next])
         for partition, books in owned.items():
             self.latest[partition] = await self._status(partition, books)
@@ -217,9 +244,8 @@ class StatusWriter:
             return  # the last known ones stand: that no broker answers is told by readiness
 
     async def _status(self, partition: int, books: Books | None) -> PartitionStatus:
-        t_ms, views = self._clock(), list[SourceView]()
-        if books is not None:
-            views = await sources_of(books, self._freshness, t_ms)
+        t_ms = self._clock()
+        sources = Survey() if books is None else await self._survey(partition, books, t_ms)
         waiting = Counter[str]() if books is None else books.open.waiting_by_action()
         prefix = self._settings.prefix
         return PartitionStatus(
@@ -242,11 +268,18 @@ class StatusWriter:
             decisions=0 if books is None else books.sequence,
             records=0 if books is None else books.chain.index,
             leases=0 if books is None else sum(state.controls.leased(t_ms) for state in books.states.values()),
-            sources=views[:MOST_SOURCES],
-            source_counts=count_sources(views, t_ms),
-            omitted=max(0, len(views) - MOST_SOURCES),
-            switches=[] if books is None else [{"region": r, **asdict(s)} for r, s in books.switches.listed()],
+            sources=sources.worst,
+            source_counts=sources.counts,
+            omitted=sources.omitted,
+            switches=[] if books is None else switches_of(books),
         )
+
+    async def _survey(self, partition: int, books: Books, t_ms: int) -> Survey:
+        of, due_s, held = self._surveys.get(partition, (None, 0.0, Survey()))
+        if of is not books or time.monotonic() >= due_s:
+            held = await survey(books, self._freshness, t_ms)
+            self._surveys[partition] = books, time.monotonic() + held.busy_s / _SURVEY_SHARE, held
+        return held
 
     async def _write(self, partition: int, status: PartitionStatus) -> None:
         """One message; nothing more is written of the partition until its end is known."""

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from guard_rig import CONTRACT, PARTITIONS, PREFIX, REGION, guarded, proposal, report
+from guard_rig import CONTRACT, PARTITIONS, PREFIX, REGION, contracts, guarded, proposal, report
 
+from streams import status
+from streams.deciding import History, RegionState
 from streams.guard import unix_ms
 from streams.messages import StatusMessage
 from streams.metrics import render
-from streams.status import Freshness, SourceView, count_sources
+from streams.status import MOST_SOURCES, Freshness, SourceView, Survey, survey
 from streams.topics import partition_of
 from xapp.contract_loading import load_contract
 
@@ -103,8 +108,7 @@ def test_the_limit_of_a_source_is_the_tightest_of_any_field_of_any_contract_that
 )
 def test_a_source_is_stale_once_its_age_exceeds_its_limit(state: Any, event_time_ms: Any, counted: str) -> None:
     view = SourceView("north", "a", state, event_time_ms, event_time_ms, 1_000, None)
-    expected = {"up": 0, "outage": 0, "stale": 0} | {counted: 1}
-    assert count_sources([view], 10_000) == expected
+    assert view.standing(10_000) == counted
 
 
 async def test_sources_are_listed_worst_first_and_strangers_not_at_all() -> None:
@@ -129,6 +133,68 @@ async def test_sources_are_listed_worst_first_and_strangers_not_at_all() -> None
             rig.bootstrap_servers, lambda s: OWN in s and any(v.state == "outage" for v in s[OWN].sources)
         )
         assert [(v.source, v.state) for v in found[OWN].sources] == [("a", "outage"), ("b", "up"), ("c", "up")]
+        assert guard.counters.dead_letters.total() == 0
+
+
+LISTED = {**CONTRACT, "fields": {**CONTRACT["fields"], "cqi": {**CONTRACT["fields"]["cqi"], "sources": ["e2:{cell}"]}}}
+
+
+def many_sources(regions: int, sources: int, now_ms: int) -> Any:
+    """Books of so many regions with so many sources each, every one a second older than the one before."""
+    states = {}
+    for number in range(regions):
+        state = states[f"r{number}"] = RegionState(f"r{number}", contracts(LISTED), History(600_000, 10), 200)
+        for source in range(sources):
+            age_ms = 1_000 * (number * sources + source)
+            state.ingest(report("r", 9, now_ms - age_ms, source=f"e2:{source}"), now_ms - age_ms)
+    return SimpleNamespace(states=states)
+
+
+async def test_of_many_sources_the_worst_are_listed_all_are_counted_and_others_run_meanwhile() -> None:
+    now_ms, longest, turns = unix_ms(), 0.0, 0
+
+    async def others() -> None:
+        nonlocal longest, turns
+        while True:
+            began_s = time.thread_time()
+            await asyncio.sleep(0)
+            longest, turns = max(longest, time.thread_time() - began_s), turns + 1
+
+    other = asyncio.create_task(others())
+    found = await survey(many_sources(200, 20, now_ms), Freshness(contracts(LISTED).values()), now_ms)
+    other.cancel()
+    assert [(now_ms - (view.event_time_ms or 0)) // 1_000 for view in found.worst] == [*range(3_999, 3_499, -1)]
+    assert found.counts == {"up": 31, "stale": 3_969, "outage": 0}, "the limit is 30 s"
+    assert found.omitted == 4_000 - MOST_SOURCES
+    assert turns > 10
+    assert longest < found.busy_s / 3
+
+
+async def test_many_sources_are_looked_at_less_often_than_a_status_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = Counter[int]()
+
+    async def long(books: Any, *_: Any) -> Survey:
+        looked[books.partition] += 1
+        return Survey(busy_s=0.05)
+
+    monkeypatch.setattr(status, "EVERY_S", 0.05)
+    monkeypatch.setattr(status, "survey", long)
+    async with guarded() as (_, guard):
+        seen = set[int]()
+        async with asyncio.timeout(8):
+            while len(seen) < 10:  # statuses, each of its own moment
+                seen |= {one.at_ms for partition, one in guard.statuses.items() if partition == OWN}
+                await asyncio.sleep(0.01)
+    assert 1 <= looked[OWN] <= 3
+
+
+async def test_a_source_with_an_endless_name_keeps_no_status_from_being_written() -> None:
+    async with guarded(document=LISTED) as (rig, guard):
+        for name in ("e2:" + "x" * 900_000, "e2:\x00\n", "e2:1"):
+            await rig.send("telemetry", report("r", 9, source=name))
+        found, _ = await statuses(rig.bootstrap_servers, lambda s: OWN in s and s[OWN].sources)
+        assert [view.source for view in found[OWN].sources] == ["e2:1"]
+        assert guard.ready
         assert guard.counters.dead_letters.total() == 0
 
 
