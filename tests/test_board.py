@@ -326,6 +326,30 @@ def test_a_denied_proposal_is_known_until_its_final_decision() -> None:
     assert board.denied_by("north", "p") is None
 
 
+def test_a_denial_that_is_read_before_what_it_answers_counts_as_well() -> None:
+    board = Board()
+    said = {"answer_id": "a", "decision_id": "d/p", "proposal_id": "p", "operator": "bob", "reason": "r", "at_ms": T0}
+    board.take("answers", message({"format": "wirelessops.answer/1", "verdict": "deny", **said}))
+    board.take("control", message(decision("p", "ESCALATE"), 0))
+    assert board.denied_by("north", "p") == "bob"
+
+
+def test_what_stands_too_far_back_to_be_listed_still_tells_what_is_open() -> None:
+    board = Board()
+    board.list_from(DecisionId(2, 3))
+    for offset, (name, action) in enumerate((("a", "ESCALATE"), ("b", "HOLD"), ("b", "APPLY"), ("c", "APPLY"))):
+        assert board.take("control", message(decision(name, action), offset))
+    assert [said["proposal_id"] for said in shown(board)] == ["c"]
+    assert waiting(board) == ["a"]
+    assert [kept.where.offset for kept in board.after(0)] == [3]
+    assert board.covers(0)
+    newest = board.newest("north", "a")
+    assert newest is not None
+    assert str(newest.where) == "2-0"
+    board.take("control", message(decision("a", "ABSTAIN"), 4))
+    assert waiting(board) == []
+
+
 def test_how_late_a_decision_is_is_known_where_the_append_time_is() -> None:
     board = Board()
     board.appended("d/a", 1, T0 - 40)

@@ -6,13 +6,16 @@ import asyncio
 from pathlib import Path
 
 import orjson
+import pytest
 from guard_rig import contracts, proposal, report
 from real_kafka import RealKafka
 from web_rig import BEARER, TWO_SOURCES, Page, free_port, serving, tokens_file
 
-from streams.guard import Guard
+from streams.guard import Guard, unix_ms
 from streams.settings import GuardSettings
 from streams.topics import partition_of
+from streams.web.board import Board
+from streams.web.feed import Feed
 from xapp.signing import KnownKeys, Signer, open_envelope
 
 ONE, TWO = Signer.of_seed(bytes(32)), Signer.of_seed(bytes(31) + b"\1")
@@ -67,3 +70,30 @@ async def test_either_guard_serves_the_decisions_records_and_switches_of_all(kaf
                 await one.rig.send("proposals", proposal(f"r-{region}"), key=region.encode())
             board = await two.board(lambda b: len(b["open"]) == 4)
             assert {d["switched"] for d in board["open"]} == {"hold"}
+
+
+async def test_what_waits_for_a_person_is_on_a_new_board_however_much_was_decided_since(
+    kafka: RealKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with asyncio.timeout(WAIT_S), serving(guard(kafka, "one", ONE, tokens_file(tmp_path))) as page:
+        await page.guard.until_ready()
+        waits = await page.escalated("waits")
+        for n in range(30):
+            await page.rig.send("proposals", proposal(f"p{n}", control_key=f"k{n}", contract_ref="none/1"))
+        whole = await page.board(lambda b: len(b["decisions"]) == 31)
+        monkeypatch.setattr("streams.web.feed.DECISIONS", 20)
+        feed = Feed(page.guard.settings, lambda: Board(page.guard.trusted), unix_ms)
+
+        async def partitions() -> range:
+            return range(4)
+
+        task = asyncio.create_task(feed.run(partitions))
+        try:
+            await feed.caught_up.wait()
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        assert [orjson.loads(said)["id"] for said in feed.board.open()] == [waits["id"]]
+        newest = [orjson.loads(said)["id"] for said in feed.board.decisions()]
+        assert newest == [said["id"] for said in whole["decisions"]][-len(newest) :]
+        assert 5 <= len(newest) <= 20

@@ -18,6 +18,7 @@ from test_lifecycle import BOUND_S, RUN, start, wait_for_line
 from web_rig import WAIT_S, free_port, served, tokens_file
 
 from streams.broker import EmbeddedBroker
+from streams.guard import unix_ms
 from streams.settings import GuardSettings
 from streams.web.board import Board
 from streams.web.feed import Feed
@@ -80,7 +81,7 @@ async def test_where_the_log_is_not_what_it_was_the_board_begins_anew_and_else_g
         await page.rig.send("proposals", proposal("p1"))
         await page.final("p1")
         settings = GuardSettings.embedded(page.rig.bootstrap_servers)
-        feed = Feed(settings, lambda: Board(first_cursor=next(cursors)))
+        feed = Feed(settings, lambda: Board(first_cursor=next(cursors)), unix_ms)
         async with feeding(feed):
             held = feed.board
         async with feeding(feed):
@@ -96,7 +97,7 @@ async def test_where_the_log_is_not_what_it_was_the_board_begins_anew_and_else_g
 
 async def test_a_feed_whose_broker_is_gone_keeps_its_board_and_can_be_ended() -> None:
     with EmbeddedBroker() as broker:
-        feed = Feed(GuardSettings.embedded(broker.bootstrap_servers), Board)
+        feed = Feed(GuardSettings.embedded(broker.bootstrap_servers), Board, unix_ms)
         async with feeding(feed):
             held = feed.board
             broker.stop()

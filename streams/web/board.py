@@ -33,7 +33,7 @@ DECISIONS: Final = 10_000
 _OPEN: Final = 10_000
 _CONTROLS: Final = 10_000
 _APPENDED: Final = 10_000
-_DENIED: Final = 1_000
+_DENIED: Final = 10_000
 _SHOWN: Final = 1_000
 """Open proposals and leases that one view has at most: those that a person is to see first."""
 _ENDED_SHOWN_MS: Final = 10_000
@@ -101,6 +101,7 @@ class Board:
         self._limit = limit
         self._kept: deque[Kept] = deque()
         self._kept_bytes = self._open_bytes = 0
+        self._listed_from: dict[int, int] = {}
         self._by_id: dict[DecisionId, Kept] = {}
         self._open: OrderedDict[Key, _Open] = OrderedDict()
         self._controls: OrderedDict[Key, AppliedControl] = OrderedDict()
@@ -126,6 +127,10 @@ class Board:
         """When the broker took the proposal of a decision, to be told before the decision is taken in."""
         self._appended[decision_id, attempt] = appended_at_ms
         _bound(self._appended, _APPENDED)
+
+    def list_from(self, first: DecisionId) -> None:
+        """Decisions of a partition that stand before this one are not listed: they only tell what is open."""
+        self._listed_from[first.partition] = first.offset
 
     # Decisions.
 
@@ -213,17 +218,22 @@ class Board:
         said = summary(document, where, self._known, appended_at_ms)
         if said["region"] != region_of(message.key):
             raise ValueError("the key of a decision is its region")
-        self.cursor += 1
+        listed = where.offset >= self._listed_from.get(where.partition, 0)
+        self.cursor += listed
         kept = Kept(self.cursor, said["decided_at_ms"], where, _encoded(said))
+        if listed:
+            self._list(kept)
+        if said["believed"] is not False:
+            self._note_open(kept, said)
+
+    def _list(self, kept: Kept) -> None:
         self._kept.append(kept)
-        self._by_id[where] = kept
+        self._by_id[kept.where] = kept
         self._kept_bytes += len(kept.encoded)
         while len(self._kept) > self._limit or self._kept_bytes > _KEPT_BYTES:
             oldest = self._kept.popleft()
             del self._by_id[oldest.where]
             self._kept_bytes -= len(oldest.encoded)
-        if said["believed"] is not False:
-            self._note_open(kept, said)
 
     def _note_open(self, kept: Kept, said: Mapping[str, Any]) -> None:
         key = (said["region"], said["proposal_id"])
@@ -270,7 +280,7 @@ class Board:
             return
         answer = AnswerMessage.model_validate(document)
         key = (region_of(message.key), answer.proposal_id)
-        if answer.verdict == "deny" and key in self._open:
+        if answer.verdict == "deny":  # it may be read before the decision that it answers
             self._denied[key] = answer.operator
             _bound(self._denied, _DENIED)
 

@@ -7,16 +7,18 @@ it goes on from where it stood, and where the log no longer is what it was, with
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError, RecordTooLargeError
 
+from streams.guard_restore import OPEN_LIMIT_MS
 from streams.lifecycle import stop_all
 from streams.settings import GuardSettings
 from streams.web.board import DECISIONS, TOPICS, Board, Topic, shares
+from streams.web.summaries import DecisionId
 
 _FETCH_WAIT_MS: Final = 100
 """How long a fetch waits at the broker: the page is told four times a second."""
@@ -31,6 +33,12 @@ _AGAIN_S: Final = 1.0
 _STOP_S: Final = 1.0
 _BACK: Final[dict[Topic, int]] = {"outcomes": 2_000, "answers": 2_000, "status": 10}
 """How many of the last messages of each partition are read at the start, beside the decisions and all controls."""
+_OPEN_BACK: Final = 100_000
+"""Of `control`, all partitions together: so far back it is read at the start, to find what is open still."""
+_OPEN_FOR_MS: Final = OPEN_LIMIT_MS + 10_000
+"""Nothing is open for longer; clocks may be apart a little."""
+
+_Offsets = Mapping[TopicPartition, int]
 
 log = structlog.get_logger(__name__)
 
@@ -38,8 +46,9 @@ log = structlog.get_logger(__name__)
 class Feed:
     """Reads into a board made by `new_board`; `board` is the one in use, which is another after `OffsetOutOfRange`."""
 
-    def __init__(self, settings: GuardSettings, new_board: Callable[[], Board]) -> None:
+    def __init__(self, settings: GuardSettings, new_board: Callable[[], Board], clock: Callable[[], int]) -> None:
         self._settings = settings
+        self._clock = clock
         self._new_board = new_board
         self._names: dict[str, Topic] = {getattr(settings.topics, topic): topic for topic in TOPICS}
         self._positions: dict[TopicPartition, int] = {}
@@ -96,25 +105,30 @@ class Feed:
         consumer.assign(tps)
         if not self._positions:
             begins, ends = await consumer.beginning_offsets(tps), await consumer.end_offsets(tps)
-            self._positions = self._starts(begins, ends)
+            controls = [tp for tp in tps if self._names[tp.topic] == "control"]
+            since_ms = max(0, self._clock() - _OPEN_FOR_MS)
+            times = await consumer.offsets_for_times(dict.fromkeys(controls, since_ms))
+            opened = {tp: ends[tp] if at is None else at.offset for tp, at in times.items()}
+            self._positions = self._starts(begins, ends, opened)
             self._until = {tp: end for tp, end in ends.items() if self._positions[tp] < end}
         for tp, position in self._positions.items():
             consumer.seek(tp, position)
 
-    def _starts(
-        self, begins: dict[TopicPartition, int], ends: dict[TopicPartition, int]
-    ) -> dict[TopicPartition, int]:
-        control = self._settings.topics.control
-        held = {tp.partition: ends[tp] - begins[tp] for tp in begins if tp.topic == control}
-        share = shares(held, DECISIONS)
+    def _starts(self, begins: _Offsets, ends: _Offsets, opened: _Offsets) -> dict[TopicPartition, int]:
+        """`opened`: of the partitions of `control`, what may be open still stands from here on."""
+        listed = shares({tp.partition: ends[tp] - begins[tp] for tp in opened}, DECISIONS)
+        back = shares({tp.partition: ends[tp] - max(begins[tp], at) for tp, at in opened.items()}, _OPEN_BACK)
         starts = {}
         for tp, begin in begins.items():
-            topic = self._names[tp.topic]
+            topic, partition = self._names[tp.topic], tp.partition
             if topic == "controls":
                 starts[tp] = begin
+            elif topic == "control":
+                first = ends[tp] - listed[partition]
+                self.board.list_from(DecisionId(partition, first))
+                starts[tp] = min(first, ends[tp] - back[partition])
             else:
-                back = share[tp.partition] if topic == "control" else _BACK[topic]
-                starts[tp] = max(begin, ends[tp] - back)
+                starts[tp] = max(begin, ends[tp] - _BACK[topic])
         return starts
 
     async def _round(self, consumer: AIOKafkaConsumer) -> None:
@@ -140,4 +154,3 @@ class Feed:
             self._until = {tp: end for tp, end in self._until.items() if self._positions[tp] < end}
             if not self._until:
                 self.caught_up.set()
-

@@ -155,7 +155,7 @@ def _why_not(board: Board, said: dict[str, object], asked: str) -> Iterator[str]
     region, proposal_id = str(said["region"]), str(said["proposal_id"])
     newest = board.newest(region, proposal_id)
     if newest is None:
-        yield "it no longer waits for an answer: the proposal has its final decision"
+        yield "it no longer waits for an answer: the proposal has its final decision, or this guard has not read it yet"
     elif str(newest.where) != asked:
         yield f"it no longer waits for an answer: {newest.where} has been decided since"
     elif said["action"] != "ESCALATE":

@@ -68,7 +68,7 @@ class WebServer(Service):
         self._clock = clock
         self._topics_made = topics_made
         self._doorkeeper = Doorkeeper(None if tokens is None else Operators(tokens))
-        self.feed = Feed(settings, lambda: Board(guard.trusted, clock() * _CURSORS_A_MS))
+        self.feed = Feed(settings, lambda: Board(guard.trusted, clock() * _CURSORS_A_MS), clock)
         guard.observe(Appended(lambda: self.feed.board))
         self._broadcast = Broadcast(lambda: self.feed.board, self._members, clock)
         self._log = Log(settings, lambda: guard.partitions)
