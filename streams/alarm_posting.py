@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from math import inf
 from typing import Any, Final
 
 import aiohttp
+import orjson
 import structlog
 
 from streams.alarms import Alarms, Notice, definitions_document
@@ -24,7 +26,9 @@ LONGEST_WAIT_S: Final = 30.0
 LOOK_S: Final = 1.0
 PAUSE_S: Final = 0.1
 """Between two rounds: a storm of decisions is looked at so often, and no oftener."""
-REMIND_S: Final = 300.0
+AGAIN_S: Final = 2 * REQUEST_S
+"""How long after a partition was taken up nothing of its former owner can come any more."""
+REMIND_S: Final = 60.0
 """How often what stands is compared with what the manager has: it may have been restarted without its memory."""
 FLUSH_S: Final = 1.0
 """How long stopping waits for what is still to be told; what is not told then, the next owner tells."""
@@ -46,14 +50,15 @@ class AlarmPoster:
     `look` is called before each round, every `LOOK_S` or after `wake`, and brings what stands.
     """
 
-    def __init__(self, url: str, application: str, partition_of: Callable[[str], int | None]) -> None:
-        self.alarms = Alarms(application, partition_of, self.wake)
+    def __init__(self, url: str, application: str, guard: str, partition_of: Callable[[str], int | None]) -> None:
+        self.alarms = Alarms(application, guard, partition_of, self.wake)
         self.look: Callable[[], None] = lambda: None
         self._url = url.rstrip("/")
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._session: aiohttp.ClientSession | None = None
-        self._compared_s: float | None = None
+        self._compare_at_s = 0.0  # monotonic
+        self._again_at_s = inf
         self._failures = 0
         self._stopping = asyncio.Event()
 
@@ -62,8 +67,11 @@ class AlarmPoster:
         self._changed.set()
 
     def compare(self) -> None:
-        """Compare what stands with what the manager has: a partition was taken up."""
-        self._compared_s = None
+        """Compare what stands with what the manager has: a partition was taken up. Now, and once more when nothing of
+        its former owner can be on the way any longer.
+        """
+        self._compare_at_s = 0.0
+        self._again_at_s = time.monotonic() + AGAIN_S
         self.wake()
 
     async def start(self) -> None:
@@ -87,32 +95,36 @@ class AlarmPoster:
     async def _run(self) -> None:
         while True:
             self._changed.clear()
+            ending = self._stopping.is_set()
             try:
                 self.look()
+                if ending:
+                    self.alarms.say_no_more()
                 await self._tell_all()
             except Exception as error:  # of whatever kind: without alarms the guard decides on
                 wait_s = self._note_failure(error)
-                self._compared_s = None  # who comes back may have forgotten
+                self._compare_at_s = 0.0  # who comes back may have forgotten
                 await _set_within(self._stopping, wait_s)
             else:
                 self._note_success()
                 if not self._stopping.is_set():
                     await _set_within(self._changed, LOOK_S)
                     await _set_within(self._stopping, PAUSE_S)
-                    continue
-            if self._stopping.is_set():
+            if ending:
                 return
 
     async def _tell_all(self) -> None:
         now_s = time.monotonic()
-        if self._compared_s is None or now_s - self._compared_s >= REMIND_S:
+        if now_s >= min(self._compare_at_s, self._again_at_s):
             await self._request("POST", "/define", definitions_document(), optional=True)
             active = await self._request("GET", "/active", None, optional=True)
             if isinstance(active, list):
                 self.alarms.compare(item for item in active if isinstance(item, dict))
             else:
                 self.alarms.book.remind()
-            self._compared_s = now_s
+            self._compare_at_s = now_s + REMIND_S
+            if now_s >= self._again_at_s:
+                self._again_at_s = inf
         while (notice := self.alarms.book.next()) is not None:
             await self._tell(notice)
 
@@ -129,7 +141,7 @@ class AlarmPoster:
         url = self._url + path
         async with self._session.request(method, url, json=document, allow_redirects=False) as reply:
             if reply.status < _REDIRECTS:
-                return await reply.json(content_type=None) if method == "GET" else True
+                return orjson.loads(await reply.read() or b"null") if method == "GET" else True
             if optional and reply.status in _NO_SUCH_CALL:
                 return None
             if reply.status in _REFUSED:

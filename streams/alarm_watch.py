@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from streams.alarms import Alarms, Problem, conditions, escalations, own_condition
+from streams.alarms import Alarms, Problem, conditions, escalations
 from streams.configuration import Configuration
 from streams.guard import Guard
 from streams.guard_books import Books, key_of
@@ -51,11 +51,11 @@ class AlarmWatch:
         self._look_at_partitions(now_ms)
         self._look_at_letters(now_ms)
         configuration = self._configuration
-        self._hold(Problem.DESCRIPTOR_REFUSED, configuration.refused)
-        self._hold(Problem.RESTART_NEEDED, ", ".join(configuration.restart_for) or None)
+        self._alarms.say(Problem.DESCRIPTOR_REFUSED, configuration.refused)
+        self._alarms.say(Problem.RESTART_NEEDED, ", ".join(configuration.restart_for) or None)
 
     def _look_at_partitions(self, now_ms: int) -> None:
-        owned = self._guard.rebuilt()
+        owned = self._guard.rebuilt() if self._guard.why_cut_off() is None else {}  # others may own them by now
         for partition in [p for p, (books, _) in self._seen.items() if owned.get(p) is not books]:
             del self._seen[partition]
             self._counting.discard(partition)
@@ -80,10 +80,7 @@ class AlarmWatch:
         if letters.total() > self._letters:
             self._letters, self._letters_until_ms = letters.total(), now_ms + QUIET_MS
         topics = ", ".join(sorted(letters))
-        self._hold(Problem.DEAD_LETTERS, topics if now_ms < self._letters_until_ms else None)
-
-    def _hold(self, problem: Problem, info: str | None) -> None:
-        self._alarms.hold(problem, None, own_condition(problem, info, self._alarms.application)[problem])
+        self._alarms.say(Problem.DEAD_LETTERS, topics if now_ms < self._letters_until_ms else None)
 
 
 class EscalationBell:

@@ -82,7 +82,7 @@ DEFINITIONS: Final[Mapping[Problem, Definition]] = {
 
 
 OF_GUARDS: Final = frozenset({Problem.DEAD_LETTERS, Problem.DESCRIPTOR_REFUSED, Problem.RESTART_NEEDED})
-"""What a guard says of itself; the others are of a partition, and told by its owner."""
+"""What a guard says of itself, by its name; the others are of a partition, and told by its owner."""
 
 
 class Identity(NamedTuple):
@@ -240,18 +240,18 @@ class AlarmBook:
 class Alarms:
     """What stands of a guard, brought by `hold` a problem and partition at a time, and what of it is to be told.
 
-    `application` is what the alarm manager calls this deployment; `partition_of` gives the partition of a region;
-    `changed` is called when there is something to tell.
+    `application` is what the alarm manager calls this deployment, `guard` the name of this guard; `partition_of` gives
+    the partition of a region; `changed` is called when there is something to tell.
     """
 
     def __init__(
-        self, application: str, partition_of: Callable[[str], int | None], changed: Callable[[], None]
+        self, application: str, guard: str, partition_of: Callable[[str], int | None], changed: Callable[[], None]
     ) -> None:
         self.application = application
+        self.guard = guard
         self.book = AlarmBook(changed)
         self._partition_of = partition_of
         self._held: dict[tuple[Problem, int | None], frozenset[Identity]] = {}
-        self._compared = False
 
     def hold(self, problem: Problem, partition: int | None, alarms: Iterable[Alarm]) -> None:
         """Of a problem exactly these stand in a partition of ours; None: in this guard."""
@@ -262,6 +262,16 @@ class Alarms:
             self.book.clear(identity)
         for alarm in found.values():
             self.book.put(alarm)
+
+    def say(self, problem: Problem, info: str | None) -> None:
+        """A condition of this guard itself stands; None: it does not."""
+        identity = Identity(problem, self.application, f"guard {self.guard}")
+        self.hold(problem, None, [] if info is None else [Alarm(identity, info)])
+
+    def say_no_more(self) -> None:
+        """This guard ends, and with it whatever it said of itself."""
+        for problem in OF_GUARDS:
+            self.say(problem, None)
 
     def give_up(self, partition: int) -> None:
         """A partition is ours no longer: its next owner tells what there is to tell."""
@@ -279,7 +289,6 @@ class Alarms:
         for identity in there:
             if identity in self.book.standing or self._is_ours(identity):
                 self.book.has(identity)
-        self._compared = True
 
     def _identity(self, document: Mapping[str, Any]) -> Identity | None:
         """Of an alarm of this application; None for another."""
@@ -291,17 +300,13 @@ class Alarms:
         return identity if document.get("applicationId") == self.application else None
 
     def _is_ours(self, identity: Identity) -> bool:
-        """Whether we know all that can make it stand. What a guard says of itself may be another's, or of this one's
-        former life: it is ours at first.
-        """
+        """Whether we know all that can make it stand: it is of a partition of ours, or of this guard."""
         if identity.problem in OF_GUARDS:
-            return not self._compared
+            return identity.identifying == f"guard {self.guard}"
         if identity.managed_object != self.application:
             return (identity.problem, self._partition_of(identity.managed_object)) in self._held
-        if identity.problem is Problem.MORE_ESCALATIONS:
-            owned = (partition for problem, partition in self._held if problem is identity.problem)
-            return identity.identifying in map(_place, owned)
-        return any(problem is identity.problem for problem, _ in self._held)
+        owned = (partition for problem, partition in self._held if problem is identity.problem)
+        return identity.identifying in map(_place, owned)
 
     def _all_held(self, problem: Problem) -> frozenset[Identity]:
         return frozenset().union(*(held for (of, _), held in self._held.items() if of is problem))
@@ -328,17 +333,12 @@ def conditions(status: PartitionStatus, application: str) -> Standing:
     ]
     switches = [
         Alarm(
-            Identity(Problem.SWITCH, switch["region"] or application, "switch"),
+            Identity(Problem.SWITCH, switch["region"] or application, _place(status.partition)),
             f"{switch['mode']}: {switch['operator']}: {switch['reason']}",
         )
         for switch in status.switches
     ]
     return {Problem.SOURCE_OUTAGE: outages[:MOST_OUTAGES], Problem.SWITCH: switches}
-
-
-def own_condition(problem: Problem, info: str | None, application: str) -> Standing:
-    """The alarm of a condition of the guard itself; none where there is nothing to say."""
-    return {problem: [] if info is None else [Alarm(Identity(problem, application, "guard"), info)]}
 
 
 def _place(partition: int | None) -> str:

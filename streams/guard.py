@@ -118,6 +118,12 @@ class Guard:
         cold = [p for p in sorted(self._ownership.owned) if p not in self._desks or not self._desks[p].books.warm]
         if cold:
             return f"evidence of partitions {', '.join(map(str, cold))} is being rebuilt"
+        return self.why_cut_off()
+
+    def why_cut_off(self) -> str | None:
+        """Why others may know better than this guard by now: it reads or writes nothing; None where it does."""
+        if self._reader is None:
+            return "it has not joined its group"
         if self._reader.silent_s > _STUCK_S:
             return f"nothing was read for {self._reader.silent_s:.0f} s: its consumer is stuck, or no broker answers"
         unwritten_s = self.unacknowledged_s

@@ -17,7 +17,18 @@ from hypothesis import strategies as st
 from streams import alarm_posting, alarm_watch
 from streams.alarm_posting import AlarmPoster
 from streams.alarm_watch import AlarmWatch, EscalationBell
-from streams.alarms import DEFINITIONS, MOST_ESCALATIONS, Alarm, AlarmBook, Alarms, Identity, Problem, escalations
+from streams.alarms import (
+    DEFINITIONS,
+    MOST_ESCALATIONS,
+    OF_GUARDS,
+    Alarm,
+    AlarmBook,
+    Alarms,
+    Identity,
+    Notice,
+    Problem,
+    escalations,
+)
 from streams.broker import EmbeddedBroker
 from streams.configuration import Configuration
 from streams.guard import Guard, unix_ms
@@ -118,7 +129,7 @@ def test_what_is_raised_and_cleared_while_nothing_can_be_told_is_never_told() ->
 
 
 def alarms() -> Alarms:
-    return Alarms(APPLICATION, lambda _: 0, lambda: None)
+    return Alarms(APPLICATION, "w1", lambda _: 0, lambda: None)
 
 
 def hold_escalations(held: Alarms, numbers: range) -> None:
@@ -182,6 +193,35 @@ def test_what_the_manager_has_of_a_predecessor_is_cleared_where_it_does_not_stan
     assert held.book.next() is None
 
 
+@pytest.mark.parametrize("problem", sorted(OF_GUARDS))
+def test_what_a_guard_says_of_itself_no_other_guard_clears(problem: Problem) -> None:
+    held = alarms()
+    others, former = ((told_before(problem, APPLICATION, f"guard {name}")) for name in ("w2", "w1"))
+    held.compare([others])
+    assert held.book.next() is None
+    held.say(problem, "so")
+    raised = held.book.next()
+    assert raised is not None
+    held.book.told(raised)
+    held.say_no_more()
+    cleared = held.book.next()
+    assert cleared == Notice(Identity(problem, APPLICATION, "guard w1"), None)
+    held.book.told(cleared)
+    held.compare([others, former])
+    assert held.book.next() == cleared, "of its own former life"
+
+
+def test_a_switch_in_partitions_of_another_guard_alone_is_cleared_by_that_guard_alone() -> None:
+    held = alarms()
+    held.hold(Problem.SWITCH, 0, [])
+    held.compare([told_before(Problem.SWITCH, APPLICATION, "partition 1")])
+    assert held.book.next() is None
+    held.compare([told_before(Problem.SWITCH, APPLICATION, "partition 0")])
+    notice = held.book.next()
+    assert notice is not None
+    assert (notice.identity.identifying, notice.raises) == ("partition 0", False)
+
+
 def test_every_problem_has_a_definition_of_its_own() -> None:
     assert DEFINITIONS.keys() == set(Problem)
     assert len({definition.text for definition in DEFINITIONS.values()}) == len(Problem)
@@ -192,7 +232,7 @@ def test_every_problem_has_a_definition_of_its_own() -> None:
 
 @asynccontextmanager
 async def posting(url: str, held: list[Alarm]) -> AsyncIterator[AlarmPoster]:
-    poster = AlarmPoster(url, APPLICATION, lambda _: 0)
+    poster = AlarmPoster(url, APPLICATION, "w1", lambda _: 0)
     poster.look = lambda: poster.alarms.hold(Problem.ESCALATION, 0, held)
     await poster.start()
     try:
@@ -243,6 +283,30 @@ async def test_a_manager_that_was_restarted_without_memory_is_told_anew(monkeypa
     assert [action for action, _ in manager.history] == ["RAISE", "RAISE"]
 
 
+async def test_what_a_former_owner_raises_after_its_partition_was_taken_up_is_cleared_soon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(alarm_posting, "AGAIN_S", 0.5)
+    manager, held = AlarmManager(), [one("a")]
+    async with serving(manager) as url, posting(url, held) as poster:
+        await manager.until(lambda: manager.identities(ESCALATION) == {"a"})
+        poster.compare()
+        before = manager.requests
+        await manager.until(lambda: manager.requests >= before + 2)
+        late = {**manager.active[REGION, APPLICATION, ESCALATION, "a"], "identifyingInfo": "late"}
+        manager.active[REGION, APPLICATION, ESCALATION, "late"] = late
+        await manager.until(lambda: manager.identities(ESCALATION) == {"a"})
+
+
+async def test_what_a_guard_said_of_itself_ends_with_it_and_no_escalation_does() -> None:
+    manager, held = AlarmManager(), [one("a")]
+    async with serving(manager) as url:
+        async with posting(url, held) as poster:
+            poster.alarms.say(Problem.DEAD_LETTERS, "telemetry")
+            await manager.until(lambda: len(manager.active) == 2)
+        assert {known[2] for known in manager.active} == {ESCALATION}
+
+
 async def test_an_alarm_that_is_refused_keeps_no_other_one_back() -> None:
     manager, held = AlarmManager(), [one("a")]
     async with serving(manager) as url, posting(url, held) as poster:
@@ -277,7 +341,7 @@ async def guarding(server: str, url: str, **options: Any) -> AsyncIterator[Confi
     bell = EscalationBell()
     settings = GuardSettings.embedded(server, alarm_url=url, **options)
     guard = Guard(settings, contracts(DISPUTED), observers=[bell])
-    poster = AlarmPoster(url, APPLICATION, guard.partition_of)
+    poster = AlarmPoster(url, APPLICATION, settings.guard_name, guard.partition_of)
     configuration = Configuration(settings, guard.tuning)
     poster.look = AlarmWatch(poster.alarms, guard, configuration, unix_ms, poster.compare).look
     bell.ring = poster.wake
@@ -359,6 +423,25 @@ async def test_a_restart_raises_nothing_twice_and_clears_what_its_predecessor_ra
         assert sum(action == "RAISE" and known[2] == ESCALATION for action, known in manager.history) == 2
 
 
+async def test_a_guard_that_is_cut_off_from_kafka_tells_nothing_of_partitions_that_others_may_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(alarm_posting, "REMIND_S", 0.1)
+    async with world() as (broker, rig, manager, url), guarding(broker.bootstrap_servers, url):
+        await rig.open()
+        await escalate(rig, "p1")
+        await manager.until(lambda: manager.identities(ESCALATION) == {"p1"})
+        with monkeypatch.context() as cut_off:
+            cut_off.setattr("streams.guard._STUCK_S", -1)
+            before = manager.requests
+            await manager.until(lambda: manager.requests > before + 3)
+            manager.forget()  # or: another guard has cleared it
+            before = manager.requests
+            await manager.until(lambda: manager.requests > before + 3)
+            assert not manager.active
+        await manager.until(lambda: manager.identities(ESCALATION) == {"p1"})
+
+
 async def test_what_could_not_be_raised_before_the_end_is_raised_by_the_successor() -> None:
     async with world() as (broker, rig, manager, url):
         manager.status = 500
@@ -411,8 +494,9 @@ async def test_a_switch_that_releases_nothing_is_an_alarm_until_it_is_live_again
     async with world() as (broker, rig, manager, url), guarding(broker.bootstrap_servers, url):
         await rig.open()
         await rig.send("answers", switch("hold"))
-        await manager.until(lambda: (REGION, APPLICATION, problem, "switch") in manager.active)
-        alarm = manager.active[REGION, APPLICATION, problem, "switch"]
+        place = f"partition {rig.partition_of_region()}"
+        await manager.until(lambda: (REGION, APPLICATION, problem, place) in manager.active)
+        alarm = manager.active[REGION, APPLICATION, problem, place]
         assert alarm["additionalInfo"] == "hold: alice: storm"
         await rig.send("answers", switch("live"))
         await manager.until(lambda: not manager.identities(problem))

@@ -136,7 +136,7 @@ async def _post_alarms(
     """Tell alarms from now on, where there is an alarm manager."""
     if settings.alarm_url is None:
         return None
-    poster = AlarmPoster(settings.alarm_url, settings.prefix.rstrip("."), guard.partition_of)
+    poster = AlarmPoster(settings.alarm_url, settings.prefix.rstrip("."), settings.guard_name, guard.partition_of)
     poster.look = AlarmWatch(poster.alarms, guard, configuration, unix_ms, poster.compare).look
     bell.ring = poster.wake
     await poster.start()
