@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import re
 import shlex
 import shutil
@@ -47,6 +48,7 @@ from real_kafka import RealKafka
 from streams.descriptor import read_descriptor
 from streams.kafka_cluster import KafkaCluster
 from streams.kafka_config import kafka_security
+from streams.keys import who_else, write_new
 from streams.settings import GuardSettings, load_contracts
 from streams.topics import topics
 
@@ -167,6 +169,38 @@ def test_a_service_monitor_finds_one_service_and_not_that_of_rmr() -> None:
     assert [each["metadata"]["name"] for each in found] == ["service-ricxapp-guard-of-everything-http"]
 
 
+def test_what_other_tools_select_by_wins_over_a_label_of_the_chart() -> None:
+    """`release` is what kube-prometheus-stack selects by."""
+    chosen = {"ServiceMonitor": "serviceMonitor", "PrometheusRule": "prometheusRule", "ConfigMap": "grafanaDashboard"}
+    options = [word for value in chosen.values() for word in ("--set", f"{value}.labels.release=monitoring")]
+    for kind in chosen:
+        *_, found = (
+            each["metadata"]["labels"] for each in all_of("everything", kind, *options)
+            if kind != "ConfigMap" or each["metadata"]["name"].endswith("-dashboard")
+        )  # fmt: skip
+        assert found["release"] == "monitoring"
+        assert found["app"] == "ricxapp-guard-of-everything"
+    assert the("everything", "Deployment", *options)["metadata"]["labels"]["release"] == "wirelessops"
+
+
+class _EachKeyOnce(yaml.SafeLoader):
+    """Refuses a mapping that has a key twice, of which tools take one or the other."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        assert len(set(keys)) == len(keys), f"{node.start_mark}: {sorted(keys)}"
+        return super().construct_mapping(node, deep)
+
+
+def test_no_member_is_written_twice_whatever_labels_are_given() -> None:
+    objects = ("serviceMonitor.labels", "prometheusRule.labels", "grafanaDashboard.labels", "podLabels")
+    options = [word for value in objects for word in ("--set", f"{value}.heritage=mine")]
+    values = ("--values", str(CHART / "examples" / "everything.yaml"))
+    ran = run_helm("template", "wirelessops", str(CHART), *values, *options)
+    assert ran.returncode == 0, ran.stderr
+    assert len(list(yaml.load_all(ran.stdout, _EachKeyOnce))) > 10
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_probes_services_and_monitors_name_ports_that_exist(name: str) -> None:
     containers = the(name, "Deployment")["spec"]["template"]["spec"]["containers"]
@@ -221,10 +255,7 @@ def test_secrets_are_named_and_never_held(name: str) -> None:
     assert "Secret" not in kinds(name)
     text = json.dumps(rendered(name))
     assert "PRIVATE KEY" not in text
-    for variable in guard(name)["env"]:
-        if variable["name"] in {"WIRELESSOPS_SIGNING_KEY", "WIRELESSOPS_SASL_PASSWORD"}:
-            assert variable.keys() == {"name", "valueFrom"}
-            assert variable["valueFrom"].keys() == {"secretKeyRef"}
+    assert not [each["name"] for each in guard(name)["env"] if "secretKeyRef" in each.get("valueFrom", {})]
     assert not [word for word in guard(name)["args"] if re.search(r"password|token|key", word)]
 
 
@@ -246,7 +277,24 @@ def test_whatever_configuration_a_pod_names_is_made_here_or_named_in_the_values(
 def test_files_of_secrets_can_be_read_by_the_guards_group_alone() -> None:
     volumes = the("everything", "Deployment")["spec"]["template"]["spec"]["volumes"]
     modes = {each["name"]: (each.get("secret") or each.get("projected") or {}).get("defaultMode") for each in volumes}
-    assert (modes["kafka"], modes["operators"]) == (0o440, 0o440)
+    assert (modes["kafka"], modes["operators"], modes["signing"]) == (0o440, 0o440, 0o440)
+
+
+def test_the_guard_takes_the_signing_key_as_kubernetes_mounts_it(tmp_path: Path) -> None:
+    """Owner root, the group of `fsGroup`, and the volume's mode: taken by a user that is of that group."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a file to another owner and group")
+    template = the("secured-kafka", "Deployment")["spec"]["template"]["spec"]
+    (secret,) = (each["secret"] for each in template["volumes"] if each["name"] == "signing")
+    (mount,) = (each for each in guard("secured-kafka")["volumeMounts"] if each["name"] == "signing")
+    path = Path(descriptor("secured-kafka")["controls"]["signing_key"])
+    assert (str(path.parent), path.name) == (mount["mountPath"], secret["items"][0]["path"])
+    context = template["securityContext"]
+    key = tmp_path / path.name
+    write_new(key)
+    os.chown(key, 0, context["fsGroup"])
+    key.chmod(secret["defaultMode"])
+    assert who_else(key.stat(), context["runAsUser"], {context["runAsGroup"], context["fsGroup"]}) is None
 
 
 def run_cli(*words: str) -> subprocess.CompletedProcess[str]:
@@ -280,7 +328,7 @@ def test_the_descriptor_holds_settings_that_the_guard_takes(name: str) -> None:
     assert the(name, "Deployment")["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] > (
         settings.stop_timeout_s + 1
     )
-    paths = [settings.contracts_dir, settings.operator_tokens, *settings.trusted_keys]
+    paths = [settings.contracts_dir, settings.operator_tokens, settings.signing_key, *settings.trusted_keys]
     paths.append(read.controls.get("kafka_config"))
     mounted = [mount["mountPath"] for mount in guard(name)["volumeMounts"]]
     for path in paths:
@@ -337,7 +385,12 @@ def test_a_guard_started_as_the_chart_starts_it_does_not_fall_back_on_another_ka
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"  # bound and not listening: nobody answers there
-        options = ("--set", f"kafka.bootstrapServers={address}", "--set", "controls.connect_timeout_s=1")
+        wired = {
+            "kafka.bootstrapServers": address,
+            "web.port": KafkaCluster.free_port(),
+            "controls.connect_timeout_s": 1,
+        }
+        options = [word for name, value in wired.items() for word in ("--set", f"{name}={value}")]
         ran = run_cli(*arguments(tmp_path, *options))
     assert ran.returncode == 2, ran.stderr
     assert address in ran.stderr
@@ -441,7 +494,8 @@ def test_the_network_policy_lets_out_what_the_guard_needs_and_no_more(name: str)
     brokers = {int(each.rsplit(":", 1)[1]) for each in controls["bootstrap_servers"].split(",")}
     brokers |= set(values["networkPolicy"]["egress"]["kafkaExtraPorts"])
     dns, kafka, *others = the(name, "NetworkPolicy")["spec"]["egress"]
-    assert ports(dns) == {("UDP", 53), ("TCP", 53)}
+    resolvers = values["networkPolicy"]["egress"]["dnsPorts"]
+    assert ports(dns) == {(protocol, port) for protocol in ("UDP", "TCP") for port in resolvers}
     assert ports(kafka) == {("TCP", port) for port in brokers}
     urls = [controls.get("alarm_url"), *(each["value"] for each in guard(name)["env"] if "ENDPOINT" in each["name"])]
     needed = [{("TCP", urlsplit(url).port)} for url in urls if url]

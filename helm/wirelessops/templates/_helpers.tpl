@@ -59,6 +59,14 @@ app: {{ include "wirelessops.fullname" . }}
 {{ include "wirelessops.commonLabels" . }}
 {{- end -}}
 
+{{/*
+Labels of an object that another tool selects by labels of its choice: those win. A list: the context, the labels.
+kube-prometheus-stack selects by `release`, which is a label of the chart as well.
+*/}}
+{{- define "wirelessops.labelsUnder" -}}
+{{- merge (dict) (last .) (include "wirelessops.labels" (first .) | fromYaml) | toYaml -}}
+{{- end -}}
+
 {{- define "wirelessops.testLabels" -}}
 app: {{ include "wirelessops.fullname" . }}-test
 release: {{ .Release.Name }}
@@ -146,6 +154,9 @@ which the schema keeps apart from it.
 {{- end -}}
 {{- if include "wirelessops.contracts" . -}}
 {{- $_ := set $wired "contracts_dir" "/etc/wirelessops/contracts" -}}
+{{- end -}}
+{{- if .Values.signing.existingSecret -}}
+{{- $_ := set $wired "signing_key" "/etc/wirelessops/signing/guard.pem" -}}
 {{- end -}}
 {{- if .Values.signing.trustedKeysConfigMap -}}
 {{- $_ := set $wired "trusted_keys" (list "/etc/wirelessops/trusted-keys") -}}
