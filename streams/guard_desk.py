@@ -293,6 +293,8 @@ class Desk:
         decision = state.decide(proposal.document, t_ms, self.books.switches.in_force(proposal.region))
         codes = frozenset(v.code for v in decision.violations if v.blocking)
         asked = None
+        if decision.action == "ESCALATE":
+            proposal.respite_ms = t_ms + self._tuning.now.hold_ms
         until_ms = self._until_ms(proposal, decision.action)
         final = decision.action in ("APPLY", "ABSTAIN") or SHADOW in codes or t_ms >= until_ms
         letters: list[Outgoing] = []
@@ -430,10 +432,14 @@ class Desk:
 
     def _until_ms(self, proposal: OpenProposal, action: str) -> int:
         """When a decision of this action would be the final one. Escalated ones wait longer, while they are not many:
-        a person answers a few, and what waits is looked at again and again.
+        a person answers a few, and what waits is looked at again and again. What an ESCALATE turns into may last as long
+        as another: a report that comes late takes nothing from the person who is to answer.
         """
-        many = len(self.books.open) > self._tuning.now.queue_limit // 2
-        return proposal.until_ms if many or action != "ESCALATE" else proposal.escalated_until_ms
+        if len(self.books.open) > self._tuning.now.queue_limit // 2:
+            return proposal.until_ms
+        if action == "ESCALATE":
+            return proposal.escalated_until_ms
+        return max(proposal.until_ms, min(proposal.respite_ms, proposal.escalated_until_ms))
 
     def _wants_checkpoint(self, now_ms: int) -> bool:
         index, at_ms = self._checkpoint

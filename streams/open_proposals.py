@@ -22,9 +22,10 @@ class OpenProposal:
     """One proposal without a final decision.
 
     `message`: its Kafka message. `until_ms`: when it gets its final decision at the latest, but while it is escalated:
-    then `escalated_until_ms`, for a person is slower than evidence. `since_sequence`: all
-    decisions on it have at least this sequence. `attempt`: decisions published so far; `said`: what the last of them
-    said (action, blocking codes); `answered`: an operator answered since. `keys` and `wake_ms`: what it waits for.
+    then `escalated_until_ms`, for a person is slower than evidence, and until `respite_ms` where it was escalated just
+    before. `since_sequence`: all decisions on it have at least this sequence. `attempt`: decisions published so far;
+    `said`: what the last of them said (action, blocking codes); `answered`: an operator answered since. `keys` and
+    `wake_ms`: what it waits for.
     """
 
     message: Any
@@ -33,6 +34,7 @@ class OpenProposal:
     deadline_ms: int | None
     until_ms: int
     escalated_until_ms: int
+    respite_ms: int = 0
     since_sequence: int = 0
     attempt: int = 0
     said: tuple[str, frozenset[str]] | None = None
@@ -146,6 +148,7 @@ class OpenProposals:
             if proposal.deadline_ms is None:
                 proposal.until_ms -= by_ms
                 proposal.escalated_until_ms -= by_ms
+                proposal.respite_ms -= by_ms
             self._make_ready(proposal)
 
     def close(self, proposal: OpenProposal) -> None:

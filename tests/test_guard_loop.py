@@ -131,12 +131,12 @@ async def test_requests_are_bounded_by_what_the_source_allows_and_their_back_off
             assert after["issued_at_ms"] >= before["issued_at_ms"] + before["after_ms"]
 
 
-async def escalated(rig: Rig, proposal_id: str = "p1") -> dict[str, Any]:
+async def escalated(rig: Rig, proposal_id: str = "p1", **over: Any) -> dict[str, Any]:
     now = unix_ms()
     for name, value, source in (("one", 3, "e2:gnb-1"), ("two", 12, "rt:north")):
         identity = name if proposal_id == "p1" else f"{name}/{proposal_id}"
         await rig.send("telemetry", report(identity, value, event_time_ms=now, source=source))
-    await rig.send("proposals", proposal(proposal_id, deadline_ms=soon()))
+    await rig.send("proposals", proposal(proposal_id, **{"deadline_ms": soon(), **over}))
     decision = await rig.decision(proposal_id)
     assert (decision["action"], decision["final"]) == ("ESCALATE", False)
     return decision
@@ -206,6 +206,29 @@ async def test_a_denial_ends_the_proposal() -> None:
         assert "denied" in [v["code"] for v in done["violations"]]
         await rig.send("proposals", proposal("p2", deadline_ms=soon()))
         assert (await rig.decision("p2"))["action"] == "ESCALATE"
+
+
+async def test_evidence_that_is_late_for_a_moment_takes_no_proposal_from_a_person() -> None:
+    ahead_ms = 0
+    async with guarded(lambda: unix_ms() + ahead_ms, TWO_SOURCES, hold_ms=5_000) as (rig, _):
+        decision = await escalated(rig, deadline_ms=None)
+        ahead_ms = 28_000  # hold_ms is long over; the evidence is fresh for 30 s
+        await rig.send("answers", answer(decision, "approve", settles=settled(12, ["one#0"])))
+        await rig.wait_for("control", lambda d: d["attempt"] == 2)
+        ahead_ms = 30_500
+        held = await rig.wait_for("control", lambda d: d["attempt"] == 3)
+        assert (held["action"], held["final"]) == ("HOLD", False)
+        assert held["until_ms"] > held["decided_at_ms"]
+        await rig.send("answers", answer(decision, "deny", answer_id="later"))
+        assert (await final(rig, "p1"))["action"] == "ABSTAIN"
+
+
+async def test_what_was_escalated_ends_as_what_it_became_where_it_stays_that() -> None:
+    ahead_ms = 0
+    async with guarded(lambda: unix_ms() + ahead_ms, TWO_SOURCES, hold_ms=200) as (rig, _):
+        await escalated(rig, deadline_ms=None)
+        ahead_ms = 31_000
+        assert (await final(rig, "p1"))["action"] == "HOLD"
 
 
 async def test_telemetry_cannot_speak_as_an_operator() -> None:
