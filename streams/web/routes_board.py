@@ -21,6 +21,8 @@ from streams.wire import parse_object
 from xapp.signing import EnvelopeError, open_envelope
 
 _STREAM: Final = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+EVENTS: Final = "/v1/events"
+"""Where replies go on and on."""
 _RETRY: Final = b"retry: 1000\n\n"
 """How soon a browser that lost us tries again, ms."""
 _DIGITS: Final = 18
@@ -170,7 +172,7 @@ def board_routes(
 
     return [
         web.get("/v1/board", whole),
-        web.get("/v1/events", events),
+        web.get(EVENTS, events),
         web.get("/v1/decisions/{id}", opened),
         web.get("/v1/decisions/{id}/record", record),
         web.get("/v1/contracts", contracts),

@@ -23,19 +23,23 @@ from streams.web.assets import load_assets
 from streams.web.board import Appended, Board, joined
 from streams.web.broadcast import Broadcast
 from streams.web.config import config_routes
+from streams.web.connections import Connections
 from streams.web.feed import Feed
 from streams.web.opening import Opener
 from streams.web.operators import Operators
 from streams.web.records import Log
 from streams.web.replies import add_headers, audited, json_alone, own_host, packed, told_as_json
 from streams.web.routes_acting import Doorkeeper, acting_routes
-from streams.web.routes_board import Decisions, board_routes, page_routes
+from streams.web.routes_board import EVENTS, Decisions, board_routes, page_routes
 from streams.web.routes_service import service_routes
 
 MAX_BODY_BYTES: Final = 65_536
 _SHUTDOWN_S: Final = 0.5
 """How long requests in hand may take when all ends; events end at once."""
 _STOP_S: Final = 1.0
+_IDLE_S: Final = 30.0
+"""How long a connection may wait for its next request."""
+_BACKLOG: Final = 128
 _CURSORS_A_MS: Final = 1_000
 """A board begins with a cursor of its own time: one made later begins higher than this one ends."""
 
@@ -71,19 +75,27 @@ class WebServer(Service):
         self.feed = Feed(settings, lambda: Board(guard.trusted, clock() * _CURSORS_A_MS), clock)
         guard.observe(Appended(lambda: self.feed.board))
         self._broadcast = Broadcast(lambda: self.feed.board, self._members, clock)
+        self.connections = Connections()
         self._log = Log(settings, lambda: guard.partitions)
         self._writer = Writer(guard, clock)
         self._opener = Opener()
         self._runner = web.AppRunner(
-            self._application(configuration, alarms), access_log=None, shutdown_timeout=_SHUTDOWN_S
-        )
+            self._application(configuration, alarms), access_log=None, shutdown_timeout=_SHUTDOWN_S,
+            keepalive_timeout=_IDLE_S,
+        )  # fmt: skip
+        self._listening: asyncio.Server | None = None
         self._parts: list[asyncio.Task[None]] = []
 
     async def on_start(self) -> None:
         """Listen; the board fills once the guard has its topics."""
         await self._runner.setup()
-        await web.TCPSite(self._runner, self._settings.web_host, self._settings.web_port).start()
+        assert self._runner.server is not None
+        self.connections.of(self._runner.server)
+        self._listening = await asyncio.get_running_loop().create_server(
+            self.connections, self._settings.web_host, self._settings.web_port, backlog=_BACKLOG
+        )
         self._parts = [
+            asyncio.create_task(self.connections.watch(), name="connections"),
             asyncio.create_task(self.feed.run(self._topics_made), name="board"),
             asyncio.create_task(self._broadcast.run(), name="events"),
         ]
@@ -91,6 +103,8 @@ class WebServer(Service):
 
     async def on_stop(self) -> None:
         """End events at once, and all else within a bound."""
+        if self._listening is not None:
+            self._listening.close()
         self._broadcast.end()
         for task in self._parts:
             task.cancel()
@@ -116,7 +130,8 @@ class WebServer(Service):
     def _application(self, configuration: Configuration, alarms: Mapping[str, int]) -> web.Application:
         guard, clock = self._guard, self._clock
         own = own_host(self._settings.web_host)
-        middlewares = [packed, audited, told_as_json, *([] if own is None else [own]), json_alone]
+        noted = self.connections.noted(EVENTS)
+        middlewares = [noted, packed, audited, told_as_json, *([] if own is None else [own]), json_alone]
         application = web.Application(middlewares=middlewares, client_max_size=MAX_BODY_BYTES)
         application.on_response_prepare.append(add_headers)
         decisions = Decisions(lambda: self.feed.board, self._log, guard)
