@@ -120,6 +120,8 @@ class Desk:
         self._checkpoint = (books.chain.index, clock())
         self.durable = books.resume().proposals
         """The offset below which every proposal is answered, dropped, or named by a dead letter that is written."""
+        self.wrote = False
+        """Whether it has written anything yet."""
         if gone is not None:
             self.intake.lost(gone)
 
@@ -261,6 +263,7 @@ class Desk:
                 unrecorded |= self._shorten(error, made, records, unrecorded)
             else:
                 publish_s = time.perf_counter() - began_s
+                self.wrote = True
                 self._outbox.clear()
                 self._settle(made)
                 self._tell(made, publish_s)
@@ -432,8 +435,8 @@ class Desk:
 
     def _until_ms(self, proposal: OpenProposal, action: str) -> int:
         """When a decision of this action would be the final one. Escalated ones wait longer, while they are not many:
-        a person answers a few, and what waits is looked at again and again. What an ESCALATE turns into may last as long
-        as another: a report that comes late takes nothing from the person who is to answer.
+        a person answers a few, and what waits is looked at again and again. What an ESCALATE turns into lasts as long as
+        another: a report that comes late takes nothing from the person who is to answer.
         """
         if len(self.books.open) > self._tuning.now.queue_limit // 2:
             return proposal.until_ms
