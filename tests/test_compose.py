@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import yaml
 from typer.main import get_command
 
 from streams.cli import app
+from streams.web.operators import Operators
 
 ROOT = Path(__file__).parent.parent
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
@@ -90,6 +93,52 @@ def test_the_base_image_is_the_same_wherever_it_is_named() -> None:
     (checked,) = re.findall(r"OFFICIAL=(\S+)", (ROOT / "deploy/compose/check.sh").read_text())
     built = {default(s["build"]["args"]["BASE_IMAGE"]) for s in SERVICES.values() if "build" in s}
     assert built == {base} == {checked}
+
+
+def test_one_service_builds_the_image_that_all_of_ours_run() -> None:
+    """Compose 2 builds services at the same time, and of two builds of one tag one may fail."""
+    assert [name for name, service in SERVICES.items() if "build" in service] == [ONE_SHOT]
+    assert {default(SERVICES[name]["image"]) for name in ("guard", "ran")} == {default(SERVICES[ONE_SHOT]["image"])}
+    for name in ("guard", "ran"):
+        before, needed = set[str](), {name}
+        while needed - before:
+            before |= needed
+            needed = {each for one in before for each in SERVICES[one].get("depends_on", ())}
+        assert ONE_SHOT in before, "it would be started before its image is there"
+
+
+def test_nobody_logs_in_to_grafana() -> None:
+    settings = SERVICES["grafana"]["environment"]
+    assert settings["GF_AUTH_ANONYMOUS_ORG_ROLE"] == "Viewer"
+    assert (settings["GF_AUTH_DISABLE_LOGIN_FORM"], settings["GF_AUTH_BASIC_ENABLED"]) == ("true", "false")
+    assert settings["GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION"] == "true"
+
+
+def made_keys(folder: Path, operator: str) -> subprocess.CompletedProcess[str]:
+    """keys.sh with its folders here, and the command as it is."""
+    script = (ROOT / "deploy/compose/keys.sh").read_text().replace("/var/lib/wirelessops", str(folder))
+    command = folder / "wirelessops"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -c "from streams.cli import main; main()" "$@"\n')
+    command.chmod(0o755)
+    given = {**os.environ, "OPERATOR": operator, "PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    return subprocess.run(["sh", "-c", script], capture_output=True, text=True, env=given, check=False)
+
+
+def test_keys_are_made_once_and_each_operator_has_a_token_of_its_own(tmp_path: Path) -> None:
+    for name in ("private", "public"):
+        (tmp_path / name).mkdir()
+    tokens = {}
+    for operator in ("alice", "a.ice", "ali"):  # one is a pattern of another, one begins as another
+        ran = made_keys(tmp_path, operator)
+        assert ran.returncode == 0, ran.stderr
+        (tokens[operator],) = (line.split()[1] for line in ran.stdout.splitlines() if line.startswith("token:"))
+    again = made_keys(tmp_path, "alice")
+    assert again.returncode == 0
+    assert "token:" not in again.stdout
+    operators = Operators(tmp_path / "private" / "operators")
+    assert {operator: operators.bearer(token) for operator, token in tokens.items()} == {o: o for o in tokens}
+    assert (tmp_path / "public" / "guard.pub.pem").read_bytes() == (tmp_path / "private" / "guard.pub.pem").read_bytes()
+    assert (tmp_path / "private" / "guard.pem").stat().st_mode & 0o077 == 0
 
 
 def test_the_image_has_the_version_of_the_package() -> None:

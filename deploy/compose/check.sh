@@ -14,23 +14,27 @@ say() { printf '%s\n' "$*"; }
 
 scratch=$(mktemp -d)
 daemon=
+down() { "${COMPOSE[@]}" down --volumes --remove-orphans --timeout 5; }
 clean_up() {
-  "${COMPOSE[@]}" down --volumes --remove-orphans --timeout 5 >"$scratch/down" 2>&1 || cat "$scratch/down" >&2
-  [ -z "$daemon" ] || kill "$daemon"
+  trap '' INT TERM HUP # a second Ctrl-C would leave things running
+  if docker info >/dev/null 2>&1; then down >"$scratch/down" 2>&1 || cat "$scratch/down" >&2; fi
+  [ -z "$daemon" ] || { kill "$daemon" && wait "$daemon"; } 2>/dev/null || true
   rm -rf "$scratch"
 }
 
 if docker compose version >/dev/null 2>&1; then COMPOSE=(docker compose); else COMPOSE=(docker-compose); fi
 command -v docker >/dev/null && command -v "${COMPOSE[0]}" >/dev/null ||
   { echo "compose-check needs Docker and its compose (Debian: docker.io, docker-compose)" >&2; exit 1; }
+trap clean_up EXIT
+trap 'exit 130' INT TERM HUP
 if ! docker info >/dev/null 2>&1; then
   [ "$(id -u)" = 0 ] || { echo "no Docker engine answers, and only root can start one" >&2; exit 1; }
-  dockerd >"$scratch/dockerd" 2>&1 &
+  # By itself, so that a Ctrl-C does not end it before what runs in it is taken down
+  setsid dockerd >"$scratch/dockerd" 2>&1 &
   daemon=$!
   for _ in $(seq 60); do docker info >/dev/null 2>&1 && break; sleep 0.5; done
   docker info >/dev/null 2>&1 || { tail -5 "$scratch/dockerd" >&2; exit 1; }
 fi
-trap clean_up EXIT
 
 services=(kafka keys guard ran prometheus)
 if [ -z "${OFFLINE:-}" ] && timeout 120 docker pull -q "$OFFICIAL" >/dev/null 2>&1; then
@@ -43,6 +47,7 @@ else
   export PROMETHEUS_IMAGE=wirelessops-prometheus:bookworm
   deploy/image/debian-base.sh "$BASE_IMAGE" python3 python3-venv ca-certificates
   deploy/image/wheels.sh
+  say "Kafka's and Prometheus's images: some minutes, the first time"
   BASE=none deploy/kafka/build-image.sh >"$scratch/kafka" 2>&1 || { cat "$scratch/kafka" >&2; exit 1; }
   if ! docker image inspect "$PROMETHEUS_IMAGE" >/dev/null 2>&1; then
     mkdir "$scratch/debs" "$scratch/root"
@@ -55,8 +60,8 @@ else
 fi
 
 # Volumes of an interrupted run would bring its keys, and hide that new ones are made.
-"${COMPOSE[@]}" down --volumes --remove-orphans --timeout 5 >/dev/null 2>&1 || true
-"${COMPOSE[@]}" build keys guard ran >"$scratch/build" 2>&1 || { tail -30 "$scratch/build" >&2; exit 1; }
+down >/dev/null 2>&1 || true
+"${COMPOSE[@]}" build keys >"$scratch/build" 2>&1 || { tail -30 "$scratch/build" >&2; exit 1; }
 say "images built; ${COMPOSE[*]} up: ${services[*]}"
 "${COMPOSE[@]}" up --detach "${services[@]}" >"$scratch/up" 2>&1 || {
   cat "$scratch/up" >&2

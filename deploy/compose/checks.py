@@ -25,6 +25,12 @@ UP_S = 180.0
 SOON_S = 60.0
 STOP_S = 30
 QUIET_S = 5.0
+LOOKS_S = 20.0
+ANSWERS = 5
+"""Of one ESCALATE, at most."""
+SINR_TOLERANCE_DB = 2.0
+SINR_FRESH_MS = 800
+"""Of the contract slicing/1, which the planning agent goes by."""
 
 
 class Failed(Exception):
@@ -65,6 +71,7 @@ def checks() -> Iterator[str]:
     yield prometheus_scrapes()
     yield who_may_act(token)
     yield escalation(token, "approve")
+    yield escalation(token, "approve", LOOKS_S)
     yield escalation(token, "deny")
     yield kill_switch(token)
     yield guard_killed()
@@ -174,44 +181,87 @@ def who_may_act(token: str) -> str:
     return "who may act: the operator by his token; without one, or with another, nobody (401)"
 
 
-def escalation(token: str, verdict: str) -> str:
-    """Answer an ESCALATE that has no deadline to speak of: that of the planning agent.
+def escalation(token: str, verdict: str, looks_s: float = 0.0) -> str:
+    """Answer an ESCALATE that has no deadline, that of the planning agent, after having looked at it for `looks_s`.
 
-    On a machine that is too slow its evidence may have gone stale before the answer came: then the next one is tried.
+    An approval settles what was looked at. Only the network may come between, and the record must show it: values that
+    moved by more than the tolerance, evidence or an answer that came too late. The guard then asks again, and is
+    answered again.
     """
     wanted = "APPLY" if verdict == "approve" else "ABSTAIN"
-    told = "none was answered in time"
-    ends = time.monotonic() + UP_S
-    while time.monotonic() < ends:
-        found = wait("an ESCALATE of the planning agent", lambda: next(iter(waiting_for_a_person()), None))
-        opened = get(f"{PAGE}/v1/decisions/{found['id']}")
-        if not opened["disputes"]:
-            continue
-        (dispute,) = opened["disputes"]
-        right = next(one for one in dispute["observations"] if one["source"].startswith("e2:"))
-        settles = [f"{dispute['field']}={right['value']}:{right['unit']}"] if verdict == "approve" else []
-        body = {"decision": found["id"], "verdict": verdict, "reason": "compose-check", "settles": settles}
+    proposal_id = wait("an ESCALATE of the planning agent", waiting_for_a_person, UP_S)
+    asked = standing(proposal_id)
+    seen = get(f"{PAGE}/v1/decisions/{asked['id']}")
+    time.sleep(looks_s)
+    why: list[str] = []
+    while len(why) < ANSWERS:
+        (dispute,) = seen["disputes"]
+        settles = [f"{dispute['name']}={e2(dispute)}:dB"] if verdict == "approve" else []
+        body = {"decision": asked["id"], "verdict": verdict, "reason": "compose-check", "settles": settles}
         try:
             post("/v1/answers", body, token)
         except Refused as refused:
-            if refused.code != 409:
-                raise
-            continue
-        ended = wait("the answer takes effect", lambda of=found["proposal_id"]: last_word(of))  # type: ignore[misc]
-        if ended["action"] == wanted:
+            expect(refused.code == 409 and standing(proposal_id)["attempt"] > asked["attempt"], str(refused))
+        came = wait("what came of the answer", lambda after=asked: later(proposal_id, after))  # type: ignore[misc]
+        if came["action"] == wanted:
             values = " against ".join(f"{one['value']} {one['unit']}" for one in dispute["observations"])
-            return f"ESCALATE ({dispute['field']}: {values}): {verdict}, and it ends as {wanted}"
-        told = f"one ended as {ended['action']}: {ended['explanation']}"
-    raise Failed(f"{verdict}: {told}")
+            looked = f"looked at for {looks_s:g} s, " if looks_s else ""
+            again = f" (asked again: {'; '.join(why)})" if why else ""
+            return f"ESCALATE ({dispute['field']}: {values}): {looked}{verdict}, and it ends as {wanted}{again}"
+        asked = wait("an ESCALATE again, or the end", lambda: settled_on(proposal_id))
+        expect(asked["action"] == "ESCALATE", f"{verdict}: it ended as {asked['action']}: {asked['explanation']}")
+        now = get(f"{PAGE}/v1/decisions/{asked['id']}")
+        why.append(what_changed(came, dispute, now))
+        seen = now
+    raise Failed(f"{verdict}, {ANSWERS} times: {'; '.join(why)}")
 
 
-def waiting_for_a_person() -> list[Any]:
-    return [one for one in board()["open"] if one["action"] == "ESCALATE" and one["proposer"] == "agent:planner"]
+def what_changed(came: Any, before: Any, now: Any) -> str:
+    """Why an answer did not settle its dispute, by the records. Raises Failed where they show no reason."""
+    if came["action"] != "ESCALATE":
+        expect(set(came["codes"]) <= {"stale", "outage"}, f"it became {came['action']}: {came['explanation']}")
+        return f"evidence was late ({', '.join(came['codes'])})"
+    (dispute,) = now["disputes"]
+    moved_db = abs(e2(dispute) - e2(before))
+    if moved_db > SINR_TOLERANCE_DB:
+        return f"it had moved by {moved_db:.1f} dB"
+    answered_ms = max((one["at_ms"] for one in now["answers"]), default=0)
+    late_ms = now["summary"]["decided_at_ms"] - answered_ms
+    expect(
+        late_ms > SINR_FRESH_MS, f"it settled nothing, {late_ms} ms old; {e2(before)} is {e2(dispute)} now"
+    )
+    return f"the answer was {late_ms} ms old"
 
 
-def last_word(proposal_id: str) -> Any:
-    """The final decision of a proposal, if it is there."""
-    return next((one for one in board()["decisions"] if one["final"] and one["proposal_id"] == proposal_id), None)
+def e2(dispute: Any) -> float:
+    """What the primary source says; the other one is the simulation's liar."""
+    return float(next(one["value"] for one in dispute["observations"] if one["source"].startswith("e2:")))
+
+
+def waiting_for_a_person() -> str | None:
+    """The agent's newest proposal that waits for a person."""
+    waiting = [one for one in board()["open"] if one["action"] == "ESCALATE" and one["proposer"] == "agent:planner"]
+    return max(waiting, key=lambda one: one["decided_at_ms"])["proposal_id"] if waiting else None
+
+
+def decisions_on(proposal_id: str) -> list[Any]:
+    """All decisions on a proposal, newest last."""
+    return [one for one in board()["decisions"] if one["proposal_id"] == proposal_id]
+
+
+def standing(proposal_id: str) -> Any:
+    return decisions_on(proposal_id)[-1]
+
+
+def later(proposal_id: str, than: Any) -> Any:
+    """The first decision on a proposal after another."""
+    return next((one for one in decisions_on(proposal_id) if one["attempt"] > than["attempt"]), None)
+
+
+def settled_on(proposal_id: str) -> Any:
+    """The decision that stands, where that is an ESCALATE or the end; else None."""
+    newest = standing(proposal_id)
+    return newest if newest["final"] or newest["action"] == "ESCALATE" else None
 
 
 def kill_switch(token: str) -> str:

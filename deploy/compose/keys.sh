@@ -11,11 +11,12 @@ OPERATOR=${OPERATOR:-operator}
 cp "$PRIVATE/guard.pub.pem" "$PUBLIC/guard.pub.pem"
 chmod 644 "$PUBLIC/guard.pub.pem"
 
-if grep -q "^$OPERATOR " "$PRIVATE/operators" 2>/dev/null; then
+if cut -d ' ' -f 1 "$PRIVATE/operators" 2>/dev/null | grep -qxF -- "$OPERATOR"; then
   echo "$OPERATOR has a token; another one, for another name: docker compose run --rm -e OPERATOR=name keys"
 else
   made=$(wirelessops keys token --operator "$OPERATOR")
-  echo "$made" | sed -n 's/^line: *//p' >>"$PRIVATE/operators"
+  # Told first: a token that was kept and never told is of no use to anybody, and its name would be taken
   echo "operator: $OPERATOR"
   echo "$made" | grep '^token:'
+  echo "$made" | sed -n 's/^line: *//p' >>"$PRIVATE/operators"
 fi
