@@ -194,6 +194,8 @@ async def test_a_body_is_json_that_says_so_and_of_a_size(tmp_path: Path) -> None
             headers = {**BEARER, "Content-Type": "application/json"}
             async with send(path, data=b"x" * 10_000_000, headers=headers) as reply:
                 assert reply.status == 413
+            async with send(path, data=b"no gzip", headers={**headers, "Content-Encoding": "gzip"}) as reply:
+                assert (reply.status, "body" in (await reply.json())["error"]) == (400, True)
         assert await on_answers(page) == []
 
 

@@ -187,6 +187,24 @@ async def test_before_the_control_path_is_up_the_web_says_that_it_is_alive_and_w
         assert (await page.get("/v1/view?region=north&contract_ref=test/1"))[0] == 503
 
 
+async def test_a_guard_that_failed_or_has_ceased_to_read_is_not_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("a bug of ours")
+
+    async with served() as page:
+        with monkeypatch.context() as ceased:
+            ceased.setattr("streams.guard._DEAD_S", -1)
+            status, document = await page.get("/ric/v1/health/alive")
+            assert (status, document["status"]) == (503, "dead")
+        assert (await page.get("/ric/v1/health/alive"))[0] == 200
+        monkeypatch.setattr("streams.guard_desk.Desk._settle", broken)
+        await page.rig.send("proposals", proposal("p1"))
+        async with asyncio.timeout(8):
+            while (await page.get("/ric/v1/health/alive"))[0] == 200:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        assert (await page.get("/ric/v1/health/alive"))[1]["why"] == "it failed: its log says why"
+
+
 async def test_a_decision_is_on_the_board_with_what_its_proposal_and_record_say() -> None:
     async with served() as page:
         await page.rig.send("telemetry", report("r1", 9))
@@ -300,6 +318,21 @@ async def test_who_is_too_far_behind_or_knows_another_board_loads_it_again() -> 
         async with listening(page, 0, **{"Last-Event-ID": str(board["cursor"])}) as events:
             await page.rig.send("proposals", proposal("p1"))
             assert (await events.next("decisions"))["decisions"][0]["proposal_id"] == "p1"
+
+
+async def test_what_a_page_has_of_one_guard_is_no_place_at_another() -> None:
+    async with served() as one, served() as other:
+        for page in (one, other):
+            await page.rig.send("proposals", proposal("p"))
+            await page.final("p")
+        boards = [await page.board(lambda b: bool(b["decisions"])) for page in (one, other)]
+        for page, foreign in ((one, boards[1]), (other, boards[0])):
+            async with listening(page, foreign["cursor"]) as events:
+                assert await events.next("reset") == {}
+        async with listening(one, boards[1]["cursor"], **{"Last-Event-ID": str(boards[0]["cursor"])}) as events:
+            await one.rig.send("proposals", proposal("q"))
+            said = await events.next("decisions")
+            assert "p" not in {d["proposal_id"] for d in said["decisions"]}
 
 
 async def test_asking_for_the_headers_of_the_events_does_not_listen() -> None:

@@ -92,8 +92,8 @@ class _Open(NamedTuple):
 
 class Board:
     """`known`: keys of the guards, None where any decision counts; a decision of nobody known is shown and marked, and
-    changes nothing else. `first_cursor`: of the first decision; a later board of the same guard must begin higher than
-    this one ends, so that a page can tell one from the other. `limit`: how many decisions are kept.
+    changes nothing else. `first_cursor`: of the first decision, such that no other board has the same, of this guard or
+    of another: so a page can tell one from the other. `limit`: how many decisions are kept.
     """
 
     def __init__(self, known: KnownKeys | None = None, first_cursor: int = 1, limit: int = DECISIONS) -> None:

@@ -92,6 +92,10 @@ async def told_as_json(request: web.Request, handler: Handler) -> web.StreamResp
     except web.HTTPException as error:
         headers: dict[str, str] = {hdrs.ALLOW: error.headers[hdrs.ALLOW]} if hdrs.ALLOW in error.headers else {}
         return refusal(Refused(error.status, error.reason, headers))
+    except (web.RequestPayloadError, ConnectionError):
+        refused = refusal(Refused(400, "the body cannot be read: it ends early, or its coding is not what it says"))
+        refused.force_close()  # where the next request begins cannot be told
+        return refused
     except Exception:
         log.exception("a request failed", method=request.method, path=_path(request))
         return refusal(Refused(500, "the guard's web failed at this request: its log says why"))
@@ -102,7 +106,14 @@ async def audited(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Every act, and every attempt at one, stands in the log: who, from where, what, and what came of it."""
     if request.method in _READS:
         return await handler(request)
-    response = await handler(request)
+    try:
+        response = await handler(request)
+    except asyncio.CancelledError:
+        log.warning(
+            "an act was cut off by the end of the guard: it may have been done", method=request.method,
+            path=_path(request), operator=request.get(OPERATOR), remote=request.remote, **request.get(ACT, {}),
+        )  # fmt: skip
+        raise
     done = response.status < 400
     refused = {} if done else {"why": _error_of(response)}
     (log.info if done else log.warning)(
@@ -197,4 +208,3 @@ def _error_of(response: web.StreamResponse) -> str | None:
     except orjson.JSONDecodeError:
         return None
     return str(said["error"]) if isinstance(said, dict) and "error" in said else None
-

@@ -6,6 +6,7 @@ Faust's own web server is not used: it would serve its router, tables and statis
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -40,8 +41,10 @@ _STOP_S: Final = 1.0
 _IDLE_S: Final = 30.0
 """How long a connection may wait for its next request."""
 _BACKLOG: Final = 128
-_CURSORS_A_MS: Final = 1_000
-"""A board begins with a cursor of its own time: one made later begins higher than this one ends."""
+_CURSORS: Final = 2**52
+"""A board begins anywhere among so many, all exact in a browser: what a page has of one board, or of one guard of
+several behind an address, is no place in another.
+"""
 
 log = structlog.get_logger(__name__)
 
@@ -72,7 +75,7 @@ class WebServer(Service):
         self._clock = clock
         self._topics_made = topics_made
         self._doorkeeper = Doorkeeper(None if tokens is None else Operators(tokens))
-        self.feed = Feed(settings, lambda: Board(guard.trusted, clock() * _CURSORS_A_MS), clock)
+        self.feed = Feed(settings, lambda: Board(guard.trusted, secrets.randbelow(_CURSORS)), clock)
         guard.observe(Appended(lambda: self.feed.board))
         self._broadcast = Broadcast(lambda: self.feed.board, self._members, clock)
         self.connections = Connections()
