@@ -435,8 +435,8 @@ class Desk:
 
     def _until_ms(self, proposal: OpenProposal, action: str) -> int:
         """When a decision of this action would be the final one. Escalated ones wait longer, while they are not many:
-        a person answers a few, and what waits is looked at again and again. What an ESCALATE turns into lasts as long as
-        another: a report that comes late takes nothing from the person who is to answer.
+        a person answers a few, and what waits is looked at again and again. What an ESCALATE turns into has a time of
+        its own: a report that comes late takes nothing from the person who is to answer.
         """
         if len(self.books.open) > self._tuning.now.queue_limit // 2:
             return proposal.until_ms
