@@ -114,10 +114,11 @@ class Rig:
         key: bytes | None = REGION.encode(),
         timestamp_ms: int | None = None,
         headers: Sequence[tuple[str, bytes]] | None = None,
+        partition: int | None = None,
     ) -> Any:
-        """Produce one message and wait for its ack; gives (topic, partition, offset, …)."""
+        """Produce one message and wait for its ack; gives (topic, partition, offset, …). `partition`: else by the key."""
         return await self._producer.send_and_wait(
-            self.prefix + topic, value, key=key, timestamp_ms=timestamp_ms, headers=headers
+            self.prefix + topic, value, key=key, timestamp_ms=timestamp_ms, headers=headers, partition=partition
         )
 
     async def wait_for(

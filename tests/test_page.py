@@ -46,6 +46,13 @@ async def operator(browser: Any, guard: Page) -> AsyncIterator[Operator]:
         yield one
 
 
+async def ended(operator: Operator, proposal_id: str) -> None:
+    """Denies an escalation, so that it does not stand in the queue of another test."""
+    said = await operator.guard.decided(proposal_id)
+    await operator.guard.post("/v1/answers", {"decision": said["id"], "verdict": "deny", "reason": "the test is over"})
+    await operator.guard.final(proposal_id)
+
+
 async def test_an_empty_page_says_what_to_do_next(operator: Operator) -> None:
     await operator.sees("No decision yet.")
     for key, says in (
@@ -70,6 +77,8 @@ async def test_decisions_come_in_live_and_one_opened_tells_why_on_what_evidence(
     assert await graph.get_by_role("img", name="action").count() == 1
     assert await graph.get_by_role("img", name=re.compile("field cqi, supports")).count() == 1
     await panel.get_by_text("Released: bandwidth = 8 MHz").wait_for()
+    assert re.search(r"Authority ends at \d\d:\d\d:\d\d\.\d{3} UTC", await panel.inner_text())
+    assert not re.search(r"(at|until) \d{13}", await operator.tab.content()), "no time is left as a number"
     assert operator.tab.url.endswith(f"#/decision/{(await operator.guard.decided('opened-1'))['id']}")
 
 
@@ -80,6 +89,27 @@ async def test_an_address_of_a_decision_leads_to_it(operator: Operator) -> None:
     await operator.tab.locator("#panel").get_by_role("heading", name="linked-1").wait_for()
     await operator.tab.keyboard.press("Escape")
     await operator.row("linked-1").wait_for()
+    await operator.tab.go_back()
+    await operator.tab.locator("#panel").get_by_role("heading", name="linked-1").wait_for()
+    operator.excused = ("status of 400",)
+    await operator.open("?cut#/decision/%E0%A4")
+    await operator.tab.locator("#panel").get_by_text("is no id of a decision").wait_for()
+
+
+async def test_an_escalation_can_be_answered_at_its_address_before_the_board_is_there(operator: Operator) -> None:
+    await operator.escalated("linked-2")
+    said, late = await operator.guard.decided("linked-2"), asyncio.Event()
+
+    async def held_back(route: Any) -> None:
+        await late.wait()
+        await route.continue_()
+
+    await operator.tab.route("**/v1/board", held_back)
+    await operator.tab.goto(f"http://127.0.0.1:{operator.guard.port}/?late#/decision/{said['id']}")
+    await operator.tab.locator("#panel").get_by_role("heading", name="linked-2").wait_for()
+    late.set()
+    await operator.tab.get_by_role("region", name="Answer this escalation").wait_for()
+    await ended(operator, "linked-2")
 
 
 async def test_the_record_downloads_as_it_stands_in_the_log(operator: Operator) -> None:
@@ -130,15 +160,52 @@ async def test_an_approved_escalation_is_applied(operator: Operator) -> None:
     await answer.get_by_text("Say why").wait_for()
     await answer.get_by_label("Reason").fill("the drive test agrees")
     await answer.get_by_role("button", name="Approve").click()
-    await answer.get_by_text("Choose a value for cqi").wait_for()
+    await answer.get_by_text(f"Choose a value for cqi@cell:1/ue:{operator.ue}").wait_for()
+    await answer.get_by_text("If you do nothing, nothing is applied").wait_for()
     await answer.get_by_role("radio", name="12 from rt:north").check()
     await answer.get_by_role("button", name="Approve").click()
     await operator.signs_in()
     decision = await operator.guard.final("approved-1")
     assert decision["action"] == "APPLY"
+    outcome = panel.locator(".outcome").filter(has_text="APPLY, final.")
+    await outcome.wait_for()
+    assert f"Approved with cqi = 12 of cell:1/ue:{operator.ue}, as alice said" in await outcome.inner_text()
     await panel.get_by_role("link", name="open the final decision").click()
     await panel.get_by_role("region", name="Answers of operators").get_by_text("operator:alice").wait_for()
     await operator.sees("alice · sign out")
+
+
+async def test_an_approval_that_ends_no_dispute_says_so_and_leads_to_the_newest(operator: Operator) -> None:
+    await operator.escalated("moved-1")
+    panel = await operator.opens("moved-1")
+    for value, source in ((5, "e2:gnb-1"), (14, "rt:north")):
+        await operator.reported(value, source)
+    await operator.rig.ask(kind="as_of", query_id="moved", name="cqi", subject=f"cell:1/ue:{operator.ue}")
+    for reason, value in (("as it was", "12 from rt:north"), ("as it is", "14 from rt:north")):
+        await panel.get_by_role("radio", name=value).check()
+        await panel.get_by_label("Reason").fill(reason)
+        await panel.get_by_role("button", name="Approve").click()
+        if reason == "as it was":
+            await operator.signs_in()
+            await panel.get_by_text("The answer did not end the dispute").wait_for()
+            await panel.get_by_role("link", name="open the newest, and answer that").click()
+    assert (await operator.guard.final("moved-1"))["action"] == "APPLY"
+
+
+async def test_a_field_disputed_of_two_subjects_is_settled_of_each(operator: Operator) -> None:
+    first, second = operator.ue, f"{operator.ue}b"
+    for operator.ue in (second, first):
+        await operator.reported(3)
+        await operator.reported(12, "rt:north")
+    await operator.proposes("two-1", bindings={"cell": "1", "ue": [first, second]})
+    panel = await operator.opens("two-1")
+    for ue, value in ((first, "12 from rt:north"), (second, "3 from e2:gnb-1")):
+        await panel.get_by_role("group", name=f"cqi of cell:1/ue:{ue}", exact=True).get_by_role("radio", name=value).check()
+    await panel.get_by_label("Reason").fill("measured both")
+    await panel.get_by_role("button", name="Approve").click()
+    await operator.signs_in()
+    await panel.get_by_text(f"cqi = 12 of cell:1/ue:{first}, cqi = 3 of cell:1/ue:{second}").wait_for()
+    assert len((await operator.guard.final("two-1"))["used"]["cqi"]) == 2
 
 
 async def test_a_denied_escalation_ends(operator: Operator) -> None:
@@ -186,6 +253,43 @@ async def test_the_kill_switch_holds_the_next_apply_and_says_so_across_the_page(
     assert (await operator.guard.final("switched-1"))["action"] == "APPLY"
 
 
+async def test_a_switch_that_did_not_reach_every_partition_says_where_apply_goes_on(operator: Operator) -> None:
+    tab = operator.tab
+    switch = {
+        "format": "wirelessops.switch/1", "switch_id": "half", "mode": "hold", "operator": "eve", "reason": "half",
+        "at_ms": unix_ms(),
+    }  # fmt: skip
+    await operator.rig.send("answers", orjson.dumps(switch), key=None, partition=1)
+    banner = tab.get_by_role("alert").filter(has_text="KILL SWITCH").first
+    await banner.filter(has_text="NOT in force in partition 0, 2, 3, where APPLY goes on").wait_for()
+    await operator.throws("Kill switch", "all of it")
+    await banner.filter(has_text="every APPLY is held in all regions").filter(has_text="by alice").wait_for()
+    await operator.throws("Live", "whole again")
+    await operator.sees("No switch is in force any more")
+    assert await banner.count() == 0
+
+
+async def test_a_region_alone_is_held_and_live_everywhere_does_not_release_it(operator: Operator) -> None:
+    tab = operator.tab
+    await operator.reported(8)
+    await tab.locator("#kill").click()
+    await operator.signs_in()
+    dialog = tab.get_by_role("dialog", name="Kill switch")
+    await dialog.get_by_label("Where").select_option("north")
+    await dialog.get_by_label("Reason").fill("north alone")
+    await dialog.get_by_role("button", name="Throw the switch").click()
+    banner = tab.get_by_role("alert").filter(has_text="every APPLY is held in region north")
+    await banner.wait_for()
+    assert await tab.locator("#kill").inner_text() == "Kill switch", "all can still be stopped"
+    await operator.throws("Live", "of all")
+    await operator.sees("still in force besides: hold in region north")
+    await banner.get_by_role("button", name="Release").click()
+    assert await dialog.get_by_role("radio", name="Live").is_checked()
+    await dialog.get_by_label("Reason").fill("over")
+    await dialog.get_by_role("button", name="Throw the switch").click()
+    await banner.wait_for(state="detached")
+
+
 async def test_shadow_mode_releases_nothing_and_says_what_it_would_have(operator: Operator) -> None:
     await operator.throws("Shadow", "first week")
     await operator.tab.get_by_role("alert").filter(has_text="SHADOW").wait_for()
@@ -194,6 +298,10 @@ async def test_shadow_mode_releases_nothing_and_says_what_it_would_have(operator
     await panel.get_by_text("shadow mode released nothing").wait_for()
     decision = await operator.guard.final("shadowed-1")
     assert (decision["action"], decision["released"]) == ("HOLD", None)
+    await operator.tab.keyboard.press("K")
+    dialog = operator.tab.get_by_role("dialog", name="Kill switch")
+    assert await dialog.get_by_role("radio", name="Kill switch").is_checked(), "no reflex releases to the network"
+    await operator.tab.keyboard.press("Escape")
     await operator.throws("Live", "the week is over")
     await operator.tab.get_by_role("alert").filter(has_text="SHADOW").wait_for(state="detached")
 
@@ -236,10 +344,43 @@ async def test_contracts_leases_waiting_and_guards_are_shown(operator: Operator)
     await tab.get_by_role("link", name=re.compile("^Leases")).click()
     await operator.row(f"cell:1/ue:{operator.ue}/prb").wait_for()
     await tab.get_by_role("link", name=re.compile("^Guards")).click()
-    assert await tab.get_by_role("row").filter(has_text="decides").count() == 4
+    rows = tab.locator(".rows-partitions .rows-sizer .row:visible").filter(has_text="decides")
+    told = [(await row.locator("span").all_inner_texts())[3:5] for row in await rows.all()]
+    assert len(told) == 4
+    assert all(number.isdigit() for row in told for number in row), told
     await tab.get_by_role("link", name=re.compile("^Contracts")).click()
     await tab.get_by_role("link", name="test/1").click()
     await tab.locator("#panel").get_by_text("bandwidth >= cqi / 10").first.wait_for()
+
+
+async def test_a_partition_without_an_owner_is_said_across_the_page(operator: Operator) -> None:
+    board = operator.guard.server.feed.board
+    assert board.take("status", _Status(9, unix_ms() - 60_000))
+    banner = operator.tab.get_by_role("alert").filter(has_text="NOBODY DECIDES")
+    await banner.filter(has_text="partition 9 (gone").wait_for()
+    assert board.take("status", _Status(9, unix_ms() + 3_600_000))
+    await banner.wait_for(state="hidden")
+
+
+async def test_what_only_counts_down_is_not_read_out(operator: Operator) -> None:
+    await operator.escalated("silent-1")
+    panel = await operator.opens("silent-1")
+    await panel.get_by_role("region", name="Answer this escalation").wait_for()
+    spoken = await operator.tab.evaluate(READ_OUT)
+    assert spoken == []
+    await ended(operator, "silent-1")
+
+
+async def test_keys_of_one_letter_can_be_switched_off(operator: Operator) -> None:
+    keys = operator.tab.keyboard
+    await keys.press("?")
+    await operator.tab.get_by_role("checkbox", name="Keys of one letter act").uncheck()
+    await keys.press("Escape")
+    await operator.tab.get_by_role("dialog").wait_for(state="detached")
+    await keys.press("p")
+    await keys.press("K")
+    assert await operator.tab.get_by_role("button", name="Pause").get_attribute("aria-pressed") == "false"
+    assert await operator.tab.get_by_role("dialog").count() == 0
 
 
 async def test_everything_can_be_done_from_the_keyboard(operator: Operator) -> None:
@@ -251,6 +392,7 @@ async def test_everything_can_be_done_from_the_keyboard(operator: Operator) -> N
     await keys.press("?")
     await operator.tab.get_by_role("dialog", name="Keys").wait_for()
     await keys.press("Escape")
+    await operator.tab.get_by_role("dialog").wait_for(state="detached")
     await keys.press("/")
     await keys.type("typed-1")
     await operator.row("typed-2").wait_for(state="hidden")
@@ -303,6 +445,16 @@ async def test_a_theme_chosen_stays_and_differs(operator: Operator) -> None:
     assert await operator.tab.locator("html").get_attribute("data-theme") == "dark"
 
 
+READ_OUT = """async () => {
+    const spoken = [];
+    const live = (node) => node.closest?.("[role=status], [role=alert], [aria-live]");
+    new MutationObserver((changes) => changes.forEach(({ target }) => {
+        const region = live(target.nodeType === Node.TEXT_NODE ? target.parentElement : target);
+        if (region && region.getAttribute("aria-live") !== "off") spoken.push(region.textContent);
+    })).observe(document.body, { subtree: true, childList: true, characterData: true });
+    await new Promise((done) => setTimeout(done, 1_200));
+    return spoken;
+}"""
 CONTROLS = {"button", "link", "textbox", "searchbox", "combobox", "radio", "grid", "dialog", "checkbox", "StaticText"}
 
 
@@ -321,18 +473,33 @@ async def test_every_control_has_a_name_for_a_screen_reader(operator: Operator) 
     assert [role for role in nameless if role != "StaticText"] == []
 
 
-@pytest.mark.parametrize("width", [390, 1280, 1920])
-async def test_nothing_is_wider_than_the_screen(operator: Operator, width: int) -> None:
-    await operator.tab.set_viewport_size({"width": width, "height": 800})
-    await operator.escalated(f"wide-{width}")
-    for key in "dewslcp":
-        await operator.tab.keyboard.press("g")
-        await operator.tab.keyboard.press(key)
-        assert await operator.tab.evaluate("document.documentElement.scrollWidth") <= width
-    await operator.tab.keyboard.press("g")
-    await operator.tab.keyboard.press("d")
-    await operator.opens(f"wide-{width}")
-    assert await operator.tab.evaluate("document.querySelector('.panel-body').scrollWidth") <= width
+async def test_nothing_is_wider_than_the_screen(operator: Operator) -> None:
+    tab = operator.tab
+    await operator.escalated("wide-1")
+    for width in (390, 640, 1280, 1920):
+        await tab.set_viewport_size({"width": width, "height": 800})
+        for key in "ewslcpd":
+            await tab.keyboard.press("g")
+            await tab.keyboard.press(key)
+            assert await tab.evaluate("document.documentElement.scrollWidth") <= width
+        await operator.opens("wide-1")
+        assert await tab.evaluate("document.querySelector('.panel-body').scrollWidth") <= width
+        await tab.keyboard.press("Escape")
+        await tab.keyboard.press("Escape")
+
+
+class _Status:
+    """What the owner of a partition says of it, as the board reads it."""
+
+    def __init__(self, partition: int, at_ms: int) -> None:
+        document = {
+            "guard": "gone", "partition": partition, "at_ms": at_ms, "started_at_ms": at_ms, "warm": True,
+            "why_not_ready": None, "open": {"HOLD": 0, "RETRY": 0, "ESCALATE": 0, "ready": 0}, "behind": {},
+            "decisions": 0, "records": 0, "leases": 0, "sources": [],
+            "source_counts": {"up": 0, "outage": 0, "stale": 0}, "omitted": 0, "switches": [],
+        }  # fmt: skip
+        self.partition, self.offset, self.key = partition, 0, str(partition).encode()
+        self.value = orjson.dumps(document)
 
 
 class _Message:
@@ -350,10 +517,10 @@ def put(operator: Operator, decision: dict[str, Any], n: int) -> None:
 
 
 async def feed(operator: Operator, decision: dict[str, Any], first: int, count: int) -> None:
-    """So many of them, four thousand a second, until the page shows the last."""
+    """So many of them, as many in a pulse as need no new board, until the page shows the last."""
     for n in range(first, first + count):
         put(operator, decision, n)
-        if n % 1_000 == 999:
+        if n % 1_900 == 1_899:
             await asyncio.sleep(0.25)
     await operator.row(f"p-{first + count - 1}").wait_for()
 
@@ -404,5 +571,5 @@ async def test_ten_thousand_decisions_weigh_on_the_page_no_more_than_a_thousand(
     assert again == nodes
     assert after < heap * 1.25, "the heap does not grow once the ring is full"
     await operator.tab.keyboard.press("End")
-    await operator.row("p-3500").wait_for()
+    await operator.tab.locator('.rows-sizer .row[aria-rowindex="10001"]').filter(has_text="p-").wait_for()
     assert (await weight(cdp))[0] == nodes

@@ -2,15 +2,18 @@
 
 import { el } from "./elements.js";
 import { labelled } from "./dialogs.js";
-import { quantity, relative, utc } from "./times.js";
+import { length, quantity, utc } from "./times.js";
 
 let forms = 0;
 
-/** The form under an open escalation. `post(path, body)` sends; `sent(answer)` is told what was written. */
-export function answerForm(dossier, operator, now, sent) {
+/**
+ * The form under an open escalation. `sent(answer)` is told what was written; `now()` is the guard's time, `fresh(o)` says
+ * in words how the source of an observation stands.
+ */
+export function answerForm(dossier, operator, { now, fresh, sent }) {
   const { disputes, summary } = dossier;
   const form = `answer${(forms += 1)}`;
-  const choices = disputes.map((dispute, i) => chooser(dispute, `${form}-${i}`, now));
+  const choices = disputes.map((dispute, i) => chooser(dispute, `${form}-${i}`, now(), fresh));
   const reason = el("textarea", { rows: "2", required: true, maxlength: "500" });
   const fault = el("p", { class: "fault", role: "alert" });
   const answer = async (verdict) => {
@@ -18,7 +21,7 @@ export function answerForm(dossier, operator, now, sent) {
     const settles = verdict === "approve" ? choices.map((c) => c.settled()) : [];
     if (reason.value.trim() === "") return complain("Say why: the reason is part of the answer.", reason);
     const open = settles.findIndex((s) => s === null);
-    if (open >= 0) return complain(`Choose a value for ${disputes[open].field}, or deny.`, choices[open].element.querySelector("input"));
+    if (open >= 0) return complain(`Choose a value for ${disputes[open].name}, or deny.`, choices[open].element.querySelector("input"));
     if (!(await operator.require())) return null;
     buttons.forEach((b) => { b.disabled = true; });
     try {
@@ -40,29 +43,32 @@ export function answerForm(dossier, operator, now, sent) {
   return el("section", { class: "answer", "aria-label": "Answer this escalation" },
     el("h3", {}, disputes.length ? "Your answer: what is true?" : "Your answer"),
     disputes.length ? null : el("p", {}, "Nothing here is for an operator to settle: it can only be denied, or it waits for better evidence."),
+    disputes.length > 0 && el("p", { class: "quiet" }, "Take what you know to be true from outside: a test call, the vendor's console, the site. Where you cannot tell, deny."),
     choices.map((c) => c.element),
-    labelled("Reason (required, written down)", reason), fault, el("div", { class: "buttons" }, buttons));
+    labelled("Reason (required, written down)", reason), fault, el("div", { class: "buttons" }, buttons),
+    el("p", { class: "quiet" }, "If you do nothing, nothing is applied while this is disputed. It is decided again when its sources agree, and ends by itself ",
+      summary.until_ms === null ? "only with an answer." : `at ${utc(summary.until_ms)}.`));
 }
 
 /** One disputed field: its observations, or another value. `settled()` gives "field=value:unit", or null. */
-function chooser({ field, observations }, name, now) {
+function chooser({ field, subject, name: disputed, observations }, name, now, fresh) {
   const unit = observations.find((o) => o.unit)?.unit ?? null;
   const radios = observations.map((o) => {
     const input = el("input", { type: "radio", name });
-    return { input, say: () => settle(field, o.value, o.unit ?? unit), label: el("label", { class: "choice" }, input,
+    return { input, say: () => settle(disputed, o.value, o.unit ?? unit), label: el("label", { class: "choice" }, input,
       el("span", {}, el("strong", {}, quantity(o.value, o.unit)), o.unit ? null : " (no unit given)", ` from ${o.source}, `,
-        el("time", { title: utc(o.event_time_ms) }, relative(o.event_time_ms, now)), o.subject ? ` · ${o.subject}` : "")) };
+        el("time", { datetime: new Date(o.event_time_ms).toISOString(), title: utc(o.event_time_ms) }, `measured ${length(now - o.event_time_ms)} before you opened this`), fresh(o))) };
   });
-  const other = el("input", { type: "radio", name, "aria-label": `${field}: another value` });
-  const typed = el("input", { class: "short", "aria-label": `${field}: the value`, placeholder: "value", on: { input: () => { other.checked = true; } } });
-  const units = el("input", { class: "short", "aria-label": `${field}: its unit`, placeholder: "unit", value: unit ?? "" });
-  const all = [...radios, { input: other, say: () => (typed.value.trim() ? settle(field, typed.value.trim(), units.value.trim()) : null) }];
+  const other = el("input", { type: "radio", name, "aria-label": `${disputed}: another value` });
+  const typed = el("input", { class: "short", "aria-label": `${disputed}: the value`, placeholder: "value", on: { input: () => { other.checked = true; } } });
+  const units = el("input", { class: "short", "aria-label": `${disputed}: its unit`, placeholder: "unit", value: unit ?? "" });
+  const all = [...radios, { input: other, say: () => (typed.value.trim() ? settle(disputed, typed.value.trim(), units.value.trim()) : null) }];
   return {
-    element: el("fieldset", {}, el("legend", {}, field), radios.map((r) => r.label), el("div", { class: "choice" }, other, "another:", typed, units)),
+    element: el("fieldset", {}, el("legend", {}, field, subject ? ` of ${subject}` : ""), radios.map((r) => r.label), el("div", { class: "choice" }, other, "another:", typed, units)),
     settled: () => all.find((r) => r.input.checked)?.say() ?? null,
   };
 }
 
-function settle(field, value, unit) {
-  return unit ? `${field}=${value}:${unit}` : `${field}=${value}`;
+function settle(disputed, value, unit) {
+  return unit ? `${disputed}=${value}:${unit}` : `${disputed}=${value}`;
 }

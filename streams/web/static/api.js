@@ -32,12 +32,13 @@ export async function ask(path, { body, token } = {}) {
 }
 
 /**
- * Follows server-sent events until they end: `heard()` at every sign of life, `take(name, data)` for each event. Throws
+ * Follows server-sent events until they end: `heard()` at every sign of life, the answer's beginning the first, `take(name, data)` for each event. Throws
  * Refused, and where the connection breaks.
  */
 export async function listen(path, signal, heard, take) {
   const reply = await fetch(path, { signal, cache: "no-store", headers: { Accept: "text/event-stream" } });
   if (!reply.ok) throw new Refused((await reply.json().catch(() => null))?.error ?? `status ${reply.status}`, reply.status);
+  heard();  // the first event may be a second away
   const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
   for (;;) {

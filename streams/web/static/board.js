@@ -8,6 +8,9 @@ const HEAT = 120;
 /** An owner that was not heard of for so long decides nothing, as far as one can tell. */
 export const QUIET_MS = 5_000;
 
+/** Whether the owner of a partition was not heard of for `QUIET_MS`. */
+export const silent = (partition, now) => now - partition.at_ms > QUIET_MS;
+
 /** All that views read. Listeners are told "decisions" (with the new entries), "loaded", "board" and "connection". */
 export class Board {
   ring = new Ring();
@@ -51,6 +54,7 @@ export class Board {
   load(document) {
     this.ring.clear();
     this.#newest.clear();
+    this.#offsets = [];
     this.loaded = true;
     this.#members(document);
     this.#remember(this.ring.add(document.decisions));

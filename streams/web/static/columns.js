@@ -1,6 +1,6 @@
 // Columns that several tables of decisions share.
 
-import { clock, left, quantityOf, relative, utc } from "./times.js";
+import { brief, clock, left, quantityOf, relative, sentence, utc } from "./times.js";
 
 export const at = {
   name: "at", title: "Decided (UTC)",
@@ -25,8 +25,8 @@ export const cells = {
 const released = (d) => Object.entries(d.released ?? {}).map(([field, q]) => `${field} = ${quantityOf(q)}`).join(", ");
 export const why = {
   name: "why", title: "Released, or why not",
-  text: ({ d }) => released(d) || [d.believed === false && "not signed by a known guard", ...d.codes].filter(Boolean).join(", ") || d.explanation,
-  hint: ({ d }) => d.explanation,
+  text: ({ d }) => released(d) || [d.believed === false && "not signed by a known guard", ...d.codes].filter(Boolean).join(", ") || brief(d.explanation),
+  hint: ({ d }) => sentence(d.explanation),
 };
 /** How long a decision waits for the final one; empty once it does not wait any more. */
 export const due = (board) => ({
@@ -41,9 +41,13 @@ export const waited = {
   hint: ({ d }) => utc(d.decided_at_ms),
 };
 
-/** Open proposals with the given actions as entries, the nearest deadline first. */
-export function waiting(open, actions) {
+/** Whether there is time left for somebody to answer. */
+export const answerable = (d, now) => d.until_ms === null || d.until_ms > now;
+
+/** Open proposals with the given actions as entries, the nearest deadline first; those whose time is up come last. */
+export function waiting(open, actions, now) {
   const end = ({ d }) => d.until_ms ?? Infinity;
+  const over = ({ d }) => (answerable(d, now) ? 0 : 1);
   return [...open.values()].filter((d) => actions.includes(d.action)).map((d) => ({ n: d.id, d }))
-    .sort((a, b) => end(a) - end(b) || (a.d.id < b.d.id ? -1 : 1));
+    .sort((a, b) => over(a) - over(b) || end(a) - end(b) || (a.d.id < b.d.id ? -1 : 1));
 }

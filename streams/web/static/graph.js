@@ -1,6 +1,7 @@
 // The evidence graph as SVG: one column a layer; a state is a colour, a shape and a word.
 
 import { el, setAttribute, setText, svg } from "./elements.js";
+import { sentence } from "./times.js";
 
 const BOX = { width: 146, height: 34, columns: 178, rows: 44, edge: 10 };
 const WORD = { supports: "supports", blocked: "blocked", neutral: "takes no part" };
@@ -28,7 +29,7 @@ export function graph({ nodes, edges }) {
     drawn.forEach((g, j) => setAttribute(g, "tabindex", i === j ? "0" : "-1"));
     edges.forEach(([from, to], e) => setAttribute(lines[e], "data-near", from === i || to === i ? "" : null));
     const { label, kind, state, detail: more } = nodes[i];
-    setText(detail, `${kind} ${label}: ${WORD[state]}${more ? `. ${more}` : ""}`);
+    setText(detail, `${kind} ${label}: ${WORD[state]}${more ? `. ${sentence(more)}` : ""}`);
   };
   drawn.forEach((g, i) => {
     setAttribute(g, "tabindex", i === 0 ? "0" : "-1");
@@ -66,7 +67,7 @@ function draw(node) {
   const [x, y] = place(node);
   const short = node.label.length > LONGEST ? `${node.label.slice(0, LONGEST - 1)}…` : node.label;
   return svg("g", { class: "node", "data-state": node.state, "data-kind": node.kind, role: "img", "aria-label": `${node.kind} ${node.label}, ${WORD[node.state]}` },
-    svg("title", {}, `${node.label}\n${node.detail ?? ""}`),
+    svg("title", {}, `${node.label}\n${sentence(node.detail ?? "")}`),
     svg("path", { class: "shape", d: shape(node.state, x, y, BOX.width, BOX.height) }),
     svg("text", { x: x + 10, y: y + 13, class: "kind" }, node.state === "blocked" ? `${node.kind} · blocked` : node.kind),
     svg("text", { x: x + 10, y: y + 27, class: "name" }, short));

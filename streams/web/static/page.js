@@ -1,7 +1,8 @@
 // The page put together: state, feed, routes, keys.
 
 import { ask } from "./api.js";
-import { Board } from "./board.js";
+import { Board, inForce, silent, staleness } from "./board.js";
+import { answerable } from "./columns.js";
 import { dialog } from "./dialogs.js";
 import { el, setAttribute, setText } from "./elements.js";
 import { Feed } from "./feed.js";
@@ -27,17 +28,20 @@ const feed = new Feed(board);
 
 const open = (summary) => go(`#/decision/${summary.id}`);
 const decisions = new DecisionsView(board, (query) => history.replaceState(null, "", tabRoute("decisions", query)), open);
-const count = (actions) => () => [...board.open.values()].filter((d) => actions.includes(d.action)).length;
+const waits = (...actions) => [...board.open.values()].filter((d) => actions.includes(d.action) && answerable(d, board.now())).length;
+const quiet = () => board.partitions.filter((p) => silent(p, board.now()));
+const stale = () => board.sources.filter((s) => staleness(s, board.saidAt(s, board.now())) > 1).length;
+const owners = () => new Set(board.partitions.map((p) => p.guard)).size;
 
-/** Tabs: route, key after g, title, view, and what is counted beside the title. */
+/** Tabs: route, key after g, title, view, what is counted beside the title, and whether that is for a person to see to. */
 const TABS = [
   { name: "decisions", key: "d", title: "Decisions", view: decisions },
-  { name: "escalations", key: "e", title: "Escalations", view: escalationsView(board, open), count: count(["ESCALATE"]), urgent: true },
-  { name: "waiting", key: "w", title: "Waiting", view: waitingView(board, open), count: count(["HOLD", "RETRY"]) },
-  { name: "sources", key: "s", title: "Sources", view: new SourcesView(board), count: () => board.sources.length },
-  { name: "leases", key: "l", title: "Leases", view: leasesView(board), count: () => board.leases.length },
-  { name: "contracts", key: "c", title: "Contracts", view: new ContractsView(board), count: () => board.contracts.length },
-  { name: "guards", key: "p", title: "Guards", view: partitionsView(board), count: () => new Set(board.partitions.map((p) => p.guard).filter(Boolean)).size },
+  { name: "escalations", key: "e", title: "Escalations", view: escalationsView(board, open), count: () => String(waits("ESCALATE")), urgent: () => waits("ESCALATE") > 0 },
+  { name: "waiting", key: "w", title: "Waiting", view: waitingView(board, open), count: () => String(waits("HOLD", "RETRY")) },
+  { name: "sources", key: "s", title: "Sources", view: new SourcesView(board), count: () => (stale() ? `${stale()} stale of ${board.sources.length}` : String(board.sources.length)) },
+  { name: "leases", key: "l", title: "Leases", view: leasesView(board), count: () => String(board.leases.length) },
+  { name: "contracts", key: "c", title: "Contracts", view: new ContractsView(board), count: () => String(board.contracts.length) },
+  { name: "guards", key: "p", title: "Guards", view: partitionsView(board), count: () => String(owners()), urgent: () => quiet().length > 0 },
 ];
 let tab = TABS[0];
 let opened = null;
@@ -57,7 +61,7 @@ function go(to) {
 function route() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?", 2);
   const [name, ...rest] = path.split("/");
-  const id = decodeURIComponent(rest.join("/"));
+  const id = decoded(rest.join("/"));
   if (name === "decision" || name === "contract") {
     if (!tab.view.element.isConnected) show(name === "contract" ? TABS.find((t) => t.name === "contracts") : tab);
     openPanel(name, id);
@@ -69,11 +73,19 @@ function route() {
   show(found);
 }
 
+/** The text of an escaped one; as it is where it was cut within an escape. */
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 function show(next) {
   tab = next;
   main.replaceChildren(tab.view.element);
   for (const t of TABS) setAttribute(t.link, "aria-current", t === tab ? "page" : null);
-  document.title = `${tab.title} · WirelessOps`;
   tab.link.scrollIntoView({ block: "nearest", inline: "nearest" });
   render();
 }
@@ -92,7 +104,7 @@ async function openPanel(kind, id) {
   try {
     const found = await ask(kind === "decision" ? `/v1/decisions/${encodeURIComponent(id)}` : `/v1/contracts/${encodeURIComponent(id)}`);
     if (opened !== mine) return;
-    mine.view = kind === "decision" ? new DecisionView(found, board, operator, say) : null;
+    mine.view = kind === "decision" ? new DecisionView(found, board, operator) : null;
     body.replaceChildren(mine.view?.element ?? contractDocument(found));
   } catch (error) {
     if (opened !== mine) return;
@@ -131,15 +143,33 @@ function render() {
   opened?.view?.render();
   thrown.render();
   renderConnection();
+  renderSilence();
   for (const t of TABS) if (t.count) {
-    const n = t.count();
-    setText(t.counter, String(n));
-    setAttribute(t.counter, "data-urgent", t.urgent && n > 0 ? "" : null);
+    setText(t.counter, t.count());
+    setAttribute(t.counter, "data-urgent", t.urgent?.() ? "" : null);
   }
+  document.title = `${alarm()}${tab.title} · WirelessOps`;
   const now = Date.now() + board.offset;
   setText(byId("clock"), `${clock(now).slice(0, 8)} UTC`);
   setAttribute(byId("clock"), "title", `The guard's clock; this computer's differs by ${length(Math.abs(board.offset))}`);
   setText(byId("guard"), board.guard ? `guard ${board.guard}` : "");
+}
+
+/** What a tab in the background must tell. */
+function alarm() {
+  if (board.connection.state === "lost") return "NOT LIVE · ";
+  const [thrownOne] = inForce(board.switches);
+  const waiting = waits("ESCALATE");
+  return `${thrownOne ? `${thrownOne.mode.toUpperCase()} · ` : ""}${waiting ? `(${waiting}) ` : ""}`;
+}
+
+/** Partitions for which nobody decides, as far as is known here. */
+function renderSilence() {
+  const found = board.connection.state === "live" ? quiet() : [];
+  const text = found.map((p) => `partition ${p.partition} (${p.guard}, last heard ${clock(p.at_ms).slice(0, 8)} UTC)`).join(", ");
+  const banner = byId("silence");
+  banner.hidden = found.length === 0;
+  setText(banner.lastChild, text && `Nothing is decided in ${text}: its proposals wait for an owner.`);
 }
 
 function renderConnection() {
@@ -187,8 +217,14 @@ const KEYS = [
   ["Shift+K", "kill switch and shadow mode"], ["t", "theme"], ["?", "this list"],
 ];
 
+const OFF = "wirelessops.keys.off";
 function help() {
-  dialog("Keys", el("dl", { class: "keys" }, KEYS.map(([key, does]) => el("div", {}, el("dt", {}, el("kbd", {}, key)), el("dd", {}, does)))));
+  const box = el("input", { type: "checkbox", checked: localStorage.getItem(OFF) === null,
+    on: { change: () => (box.checked ? localStorage.removeItem(OFF) : localStorage.setItem(OFF, "")) } });
+  dialog("Keys", [
+    el("dl", { class: "keys" }, KEYS.map(([key, does]) => el("div", {}, el("dt", {}, el("kbd", {}, key)), el("dd", {}, does)))),
+    el("label", { class: "choice" }, box, el("span", {}, "Keys of one letter act (off: for speech input, where words would press them)")),
+  ]);
 }
 
 let gone = -Infinity;
@@ -201,7 +237,7 @@ function key(event) {
     else if (tab === TABS[0]) decisions.live();
     return;
   }
-  if (typing) return;
+  if (typing || (event.key.length === 1 && localStorage.getItem(OFF) !== null)) return;
   const after = performance.now() - gone < 1_500;
   gone = -Infinity;
   const to = after && TABS.find((t) => t.key === event.key);

@@ -122,10 +122,15 @@ export class Rows {
     const cells = this.#columns.map((column) => el("span", { role: "gridcell", class: `c-${column.name}` },
       column.draw ? el("canvas", { "aria-hidden": "true" }) : null));
     const row = { element: el("div", { role: "row", class: "row", id: `${this.#id}-${slot}`, hidden: true }, cells), cells, i: -1 };
+    let pressed = null;  // what one saw when one pressed: the list may move before the button is let go
+    row.element.addEventListener("pointerdown", () => { pressed = row.i < this.#count ? this.#at(row.i) : null; });
     row.element.addEventListener("click", () => {
       if (row.i < 0 || row.i >= this.#count) return;
-      this.#select(row.i);
-      this.openSelected();
+      const item = pressed ?? this.#at(row.i);
+      pressed = null;
+      this.selected = this.#key(item);
+      this.#place();
+      this.#open?.(item);
     });
     this.sizer.append(row.element);
     return row;
@@ -137,7 +142,7 @@ export class Rows {
     const first = Math.max(0, Math.min(this.above - SPARE / 2, this.#count - size));
     let active = null;
     for (let i = first; i < first + size; i += 1) {
-      const row = this.#pool[i % size];
+      const row = this.#pool[i - first];  // in the order of the document: a screen reader reads them as they stand
       row.i = i;
       row.element.hidden = i >= this.#count;
       if (i < this.#count && this.#fill(row, i)) active = row.element.id;

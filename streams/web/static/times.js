@@ -40,9 +40,14 @@ export function utc(ms) {
   return iso(ms)?.replace("T", " ").replace("Z", " UTC") ?? "—";
 }
 
-/** The guard's sentence, its Unix times as times of day. */
+/** A sentence of the guard, its Unix times as times of day; digits within a name stay. */
 export function sentence(text) {
-  return text.replace(/\bat (1\d{12})\b/g, (_, ms) => `at ${clock(Number(ms))} UTC`);
+  return text.replace(/\b(at|until) (1\d{12})(?![\w#/.-]*[\w#/-])/g, (_, word, ms) => `${word} ${clock(Number(ms))} UTC`);
+}
+
+/** The same for a line in a list: of an observation only who says it, 'SOURCE/REPORT#N' being its id. */
+export function brief(text) {
+  return sentence(text).replace(/'([^'/]+)\/[^']*#\d+'/g, "$1");
 }
 
 /** A value of a message as text: numbers to six digits, strings as they are, members by name. */

@@ -1,54 +1,93 @@
 // One decision opened: why, on what evidence, and what was released.
 
 import { answerForm } from "./answer.js";
+import { staleness } from "./board.js";
 import { badge, el, setText, table, terms } from "./elements.js";
 import { graph } from "./graph.js";
-import { clock, left, length, quantity, quantityOf, sentence, utc } from "./times.js";
+import { left, length, quantity, quantityOf, sentence, utc } from "./times.js";
 
-const time = (ms) => el("time", { datetime: new Date(ms).toISOString(), title: utc(ms) }, clock(ms));
+const time = (ms) => el("time", { datetime: new Date(ms).toISOString() }, utc(ms));
 const list = (items) => (items.length ? items.join(", ") : "—");
 
 /** The panel's content for a dossier; `render()` keeps what depends on the time. */
 export class DecisionView {
   #board;
+  #dossier;
+  #operator;
   #summary;
-  #state = el("p", { class: "waits", role: "status" });
-  #answer = null;
+  #left = el("p", { class: "waits" });
+  #since = el("div", { role: "status" });
+  #form = el("div", {});
+  #answered = null;
 
-  constructor(dossier, board, operator, say) {
+  constructor(dossier, board, operator) {
     this.#board = board;
+    this.#dossier = dossier;
+    this.#operator = operator;
     this.#summary = dossier.summary;
-    const d = dossier.summary;
-    if (d.action === "ESCALATE" && !d.final && board.waits(d)) {
-      this.#answer = answerForm(dossier, operator, board.now(), () => {
-        this.#answer.remove();
-        say("The answer is written; the guard decides again now.");
-      });
-    }
-    this.element = el("article", { class: "decision" }, head(d, dossier), this.#state, this.#answer, sections(dossier));
+    this.element = el("article", { class: "decision" }, head(dossier.summary, dossier), this.#left, this.#since, this.#form, sections(dossier));
     this.render();
+  }
+
+  /** The form, as soon as the board says that an answer is waited for: an address may be opened before the board is there. */
+  #ask() {
+    const d = this.#summary;
+    if (d.action !== "ESCALATE" || this.#form.hasChildNodes() || this.#answered || !this.#board.waits(d)) return;
+    this.#form.append(answerForm(this.#dossier, this.#operator, {
+      now: () => this.#board.now(), fresh: (o) => this.#fresh(o.source),
+      sent: (answer) => {
+        this.#answered = answer;
+        this.#form.replaceChildren();
+        this.#since.replaceChildren(el("p", { class: "outcome" }, `Written as ${answer.operator}'s: ${said(answer)}. The guard decides again …`));
+        this.render();
+      },
+    }));
+  }
+
+  /** How a source stands, in words; nothing where it is not known. */
+  #fresh(name) {
+    const source = this.#board.sources.find((s) => s.region === this.#summary.region && s.source === name);
+    if (!source) return "";
+    const share = staleness(source, this.#board.saidAt(source, this.#board.now()));
+    return share > 1 ? el("strong", {}, share === Infinity ? "; this source is out" : "; this source is stale") : "; this source is fresh";
+  }
+
+  /** What followed, once: after an answer, whether it counted. */
+  #told(last) {
+    if (this.#since.dataset.last === last.id) return;
+    this.#since.dataset.last = last.id;
+    const link = el("a", { href: `#/decision/${last.id}` }, last.final ? "open the final decision" : last.action === "ESCALATE" ? "open the newest, and answer that" : "open the newest");
+    this.#since.replaceChildren(el("p", { class: "outcome" },
+      this.#answered ? `${said(this.#answered)}, as ${this.#answered.operator} said: ` : "Decided again since: ",
+      badge(last.action), last.final ? ", final. " : ` at attempt ${last.attempt}. `,
+      this.#answered && last.action === "ESCALATE" ? "The answer did not end the dispute: its sources say something else by now, or more is disputed. " : "",
+      this.#answered ? `${sentence(last.explanation)} ` : "", link));
+    this.#form.replaceChildren();
   }
 
   render() {
     const d = this.#summary;
     const now = this.#board.now();
     const newest = this.#board.newest(d);
-    const last = newest && newest.id !== d.id ? newest : null;
-    if (last) {
-      if (this.#state.dataset.last !== last.id) {
-        this.#state.dataset.last = last.id;
-        this.#state.replaceChildren(`Decided again since: attempt ${last.attempt}, `, badge(last.action), " ",
-          el("a", { href: `#/decision/${last.id}` }, last.final ? "open the final decision" : "open the newest"));
-        this.#answer?.remove();
-      }
+    this.#ask();
+    if (newest && newest.id !== d.id) {
+      setText(this.#left, "");
+      this.#told(newest);
     } else if (d.final) {
-      setText(this.#state, d.valid_until_ms === null ? "Final." : d.valid_until_ms > now
+      setText(this.#left, d.valid_until_ms === null ? "Final." : d.valid_until_ms > now
         ? `Final. May be executed for another ${left(d.valid_until_ms, now)}.` : "Final. Its authority has ended.");
+    } else if (this.#board.loaded && !this.#board.waits(d)) {
+      setText(this.#left, "It waits no more: what followed is older than the decisions that this page holds.");
     } else {
-      setText(this.#state, d.until_ms === null ? "Waits; no limit is set." : d.until_ms > now
+      setText(this.#left, d.until_ms === null ? "Waits; no limit is set." : d.until_ms > now
         ? `Waits: the final decision comes within ${left(d.until_ms, now)}.` : "Its time is up; the final decision is due.");
     }
   }
+}
+
+/** An answer in words. */
+function said({ verdict, settles }) {
+  return verdict === "deny" ? "Denied" : `Approved with ${settles.map((s) => `${s.field} = ${quantity(s.value, s.unit)}${s.subject ? ` of ${s.subject}` : ""}`).join(", ")}`;
 }
 
 function head(d, dossier) {
@@ -59,7 +98,7 @@ function head(d, dossier) {
       ? "This would be APPLY: the kill switch holds it." : "This would be APPLY: shadow mode released nothing."),
     el("p", { class: "explanation" }, sentence(d.explanation)),
     terms([
-      ["xApp", d.proposer], ["Contract", d.contract && el("a", { href: `#/contract/${encodeURIComponent(d.contract)}` }, d.contract)],
+      ["xApp", d.proposer], ["Asks for", asked(dossier.plan)], ["Contract", d.contract && el("a", { href: `#/contract/${encodeURIComponent(d.contract)}` }, d.contract)],
       ["Controls", d.control_key], ["Cells", list(d.cells)], ["Region", `${d.region}, partition ${d.partition}`],
       ["Decided", time(d.decided_at_ms)], ["After arrival", d.late_ms === null ? null : length(d.late_ms)],
       ["Attempt", d.attempt + (d.final ? ", final" : ", interim")], ["Deadline", dossier.proposal?.deadline_ms ? time(dossier.proposal.deadline_ms) : "none"],
@@ -67,20 +106,25 @@ function head(d, dossier) {
     ]));
 }
 
+/** What the plan says, as written. */
+function asked(plan) {
+  return plan.filter((p) => p.written !== null).map((p) => `${name(p)} = ${quantity(p.written, p.written_unit)}`).join(", ");
+}
+
 function sections(dossier) {
   const { fields, plan, violations, repairs, policy, constraints, answers, control, summary } = dossier;
   return [
     section("Why this action", why(dossier.why), table("Rows of the policy, in order", ["", "Action", "Row", "Because"],
-      policy.map((row) => [state(row.chosen ? "taken" : row.applies ? "applies too" : "no"), badge(row.action), row.name, row.because]))),
+      policy.map((row) => [state(row.chosen ? "taken" : row.applies ? "applies too" : "no"), badge(row.action), row.name, sentence(row.because)]))),
     section("Fields", table("Fields the decision rests on", ["Field", "Value", "Source", "Age of limit", "Before repair", "After"], fields.map(field))),
     plan.length > 0 && section("Plan: written and checked", table("Plan", ["Field", "Written", "Checked", "Repairs"], plan.map((p) => [
       name(p), quantity(p.written, p.written_unit), quantity(p.value, p.unit), list(p.repairs)])),
     el("p", { class: "quiet" }, summary.released ? `Released: ${Object.entries(summary.released).map(([k, q]) => `${k} = ${quantityOf(q)}`).join(", ")}` : "Nothing was released.")),
     section("Evidence", graph(dossier.graph)),
     constraints.length > 0 && section("Constraints", table("Constraints", ["", "Constraint", "Expression", "Detail"], constraints.map((c) => [
-      state(c.holds === true ? "holds" : c.holds === false ? "fails" : "not judged"), c.id, el("code", {}, c.expr), c.detail ?? ""]))),
+      state(c.holds === true ? "holds" : c.holds === false ? "fails" : "not judged"), c.id, el("code", {}, c.expr), sentence(c.detail ?? "")]))),
     violations.length > 0 && section("Violations", table("Violations", ["Code", "Where", "State", "Detail"], violations.map((v) => [
-      v.code, v.field ?? v.constraint ?? "—", state(v.blocking ? "blocks" : v.resolved ? "resolved" : "noted"), v.detail ?? ""]))),
+      v.code, v.field ?? v.constraint ?? "—", state(v.blocking ? "blocks" : v.resolved ? "resolved" : "noted"), sentence(v.detail ?? "")]))),
     repairs.length > 0 && section("Repairs", table("Repairs", ["Operator", "Field", "From", "To", "Support"], repairs.map((r) => [
       r.operator, r.field, quantityOf(r.from), quantityOf(r.to), list(r.support)]))),
     control && section("Lease", lease(control)),
@@ -105,8 +149,8 @@ function section(title, ...content) {
 
 function why({ chosen, next }) {
   return el("dl", { class: "why" },
-    el("div", {}, el("dt", {}, "Because"), el("dd", {}, chosen)),
-    next && el("div", {}, el("dt", {}, "Otherwise"), el("dd", {}, badge(next.action), ` ${next.because}`)));
+    el("div", {}, el("dt", {}, "Because"), el("dd", {}, sentence(chosen))),
+    next && el("div", {}, el("dt", {}, "Otherwise"), el("dd", {}, badge(next.action), ` ${sentence(next.because)}`)));
 }
 
 function name({ field, member }) {

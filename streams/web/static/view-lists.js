@@ -1,12 +1,12 @@
 // Views that are one table of what the board holds: what waits, escalations, leases, partitions.
 
-import { QUIET_MS } from "./board.js";
+import { silent } from "./board.js";
 import * as columns from "./columns.js";
 import { el, empty } from "./elements.js";
 import { Rows } from "./rows.js";
-import { left, quantityOf, relative, sentence, utc } from "./times.js";
+import { brief, left, quantityOf, relative, sentence, utc } from "./times.js";
 
-/** A view of one table; `items(board)` gives its items, `nothing` what stands there without any. */
+/** A view of one table; `items(board, now)` gives its items, `nothing` what stands there without any. */
 class ListView {
   #board;
   #items;
@@ -20,7 +20,7 @@ class ListView {
   }
 
   render() {
-    const items = this.#items(this.#board);
+    const items = this.#items(this.#board, this.#board.now());
     this.nothing.hidden = items.length > 0 || !this.#board.loaded;
     this.rows.show(items.length, (i) => items[i], this.#board.now());
   }
@@ -29,7 +29,7 @@ class ListView {
 export function waitingView(board, open) {
   return new ListView(board, {
     title: "Waiting", name: "waiting", lead: "Proposals on HOLD or RETRY, the nearest deadline first. Nothing is asked of you: each is decided again when its evidence comes.",
-    items: ({ open: all }) => columns.waiting(all, ["HOLD", "RETRY"]), key: ({ d }) => d.proposal_id, open: ({ d }) => open(d),
+    items: ({ open: all }, now) => columns.waiting(all, ["HOLD", "RETRY"], now), key: ({ d }) => d.proposal_id, open: ({ d }) => open(d),
     columns: [columns.due(board), columns.action, columns.xapp, columns.cells, columns.proposal, columns.why, columns.waited],
     nothing: ["Nothing waits.", "Proposals whose evidence is stale or whose source is out appear here until they are decided."],
   });
@@ -38,9 +38,9 @@ export function waitingView(board, open) {
 export function escalationsView(board, open) {
   return new ListView(board, {
     title: "Escalations", name: "escalations", lead: "These wait for you, the nearest deadline first. Open one to see what is disputed, and approve or deny it.",
-    items: ({ open: all }) => columns.waiting(all, ["ESCALATE"]), key: ({ d }) => d.proposal_id, open: ({ d }) => open(d),
+    items: ({ open: all }, now) => columns.waiting(all, ["ESCALATE"], now), key: ({ d }) => d.proposal_id, open: ({ d }) => open(d),
     columns: [columns.due(board), columns.xapp, columns.cells, columns.proposal,
-      { name: "why", title: "What is disputed", text: ({ d }) => sentence(d.explanation), hint: ({ d }) => `${d.codes.join(", ")}: ${d.explanation}` }, columns.waited],
+      { name: "why", title: "What is disputed", text: ({ d }) => brief(d.explanation), hint: ({ d }) => `${d.codes.join(", ")}: ${sentence(d.explanation)}` }, columns.waited],
     nothing: ["No escalation waits for an answer.", "A conflict or an ambiguity that only a person can settle appears here, and in the tab’s count."],
   });
 }
@@ -65,18 +65,21 @@ export function leasesView(board) {
   });
 }
 
+const total = (counts) => String(Object.values(counts).reduce((sum, n) => sum + n, 0));
+const listed = (counts) => Object.entries(counts).map(([name, n]) => `${name} ${n}`).join(", ");
+
 export function partitionsView(board) {
-  const silent = (p, now) => p.guard === null || p.at_ms === null || now - p.at_ms > QUIET_MS;
   return new ListView(board, {
     title: "Guards", name: "partitions", lead: "Each partition and the guard that owns it. One that has not been heard of for 5 s decides nothing.",
     items: ({ partitions }) => partitions, key: (p) => p.partition, state: (p, now) => (silent(p, now) ? "silent" : null),
     columns: [
       { name: "partition", title: "Partition", text: (p) => String(p.partition) },
-      { name: "guard", title: "Guard", text: (p) => p.guard ?? "nobody" },
-      { name: "outcome", title: "State", text: (p, now) => (silent(p, now) ? "not heard of" : p.warm ? "decides" : "reads back"), state: (p, now) => (silent(p, now) ? "bad" : p.warm ? "good" : "warming") },
-      { name: "open", title: "Open", text: (p) => String(p.open ?? "—"), hint: () => "proposals that wait for their final decision" },
-      { name: "behind", title: "Behind", text: (p) => String(p.behind ?? "—"), hint: () => "proposals in the log that were not read yet" },
-      { name: "at", title: "Last heard", text: (p, now) => (p.at_ms === null ? "never" : relative(p.at_ms, now)), hint: (p) => (p.at_ms === null ? null : utc(p.at_ms)) },
+      { name: "guard", title: "Guard", text: (p) => p.guard },
+      { name: "outcome", title: "State", text: (p, now) => (silent(p, now) ? "not heard of" : p.why_not_ready ? "not ready" : p.warm ? "decides" : "reads back"),
+        hint: (p) => p.why_not_ready, state: (p, now) => (silent(p, now) || p.why_not_ready ? "bad" : p.warm ? "good" : "warming") },
+      { name: "open", title: "Open", text: (p) => total(p.open), hint: (p) => `proposals that wait for their final decision: ${listed(p.open)}` },
+      { name: "behind", title: "Behind", text: (p) => total(p.behind), hint: (p) => `messages in the log that were not read yet: ${listed(p.behind)}` },
+      { name: "at", title: "Last heard", text: (p, now) => relative(p.at_ms, now), hint: (p) => utc(p.at_ms) },
     ],
     nothing: ["No guard has said what it owns.", "Start one with “wirelessops run”; it tells of its partitions once a second."],
   });
