@@ -11,12 +11,13 @@ from aiohttp import hdrs, web
 from streams.guard import Guard
 from streams.headers import JSON
 from streams.web.assets import PAGE, Asset
-from streams.web.board import Board, joined
+from streams.web.board import Board
 from streams.web.broadcast import Broadcast, Full
 from streams.web.opening import Busy, Opener, Unreadable
 from streams.web.records import Log, NotFound, Unanswered
 from streams.web.replies import Refused, reply, reply_bytes, takes_gzip
 from streams.web.summaries import DecisionId, summary
+from streams.web.whole import Whole
 from streams.wire import parse_object
 from xapp.signing import EnvelopeError, open_envelope
 
@@ -98,24 +99,16 @@ def page_routes(assets: Mapping[str, Asset]) -> list[web.RouteDef]:
 
 
 def board_routes(
-    board: Callable[[], Board],
-    members: Callable[[], Mapping[str, Any]],
-    broadcast: Broadcast,
-    decisions: Decisions,
-    opener: Opener,
-    guard: Guard,
-    clock: Callable[[], int],
+    whole: Whole, broadcast: Broadcast, decisions: Decisions, opener: Opener, guard: Guard
 ) -> list[web.RouteDef]:
-    """`members`: of the view of the board, all but the decisions, the cursor and the time of day."""
-    encoded: tuple[int, bytes] = -1, b""  # up to a cursor: many pages load at once when all begin anew
+    """What is asked of the board, and of single decisions and contracts."""
 
-    async def whole(_: web.Request) -> web.Response:
-        nonlocal encoded
-        held = board()
-        if encoded[0] != held.cursor:
-            encoded = held.cursor, joined(held.decisions())
-        head = orjson.dumps({"now_ms": clock(), "cursor": held.cursor, **members()})
-        return reply_bytes(b'%b,"decisions":%b}' % (head[:-1], encoded[1]))
+    async def all_of_it(request: web.Request) -> web.Response:
+        packed = takes_gzip(request)
+        loaded = reply_bytes(await whole.document(packed=packed))
+        if packed:
+            loaded.headers[hdrs.CONTENT_ENCODING] = "gzip"
+        return loaded
 
     async def events(request: web.Request) -> web.StreamResponse:
         if request.method == hdrs.METH_HEAD:
@@ -171,7 +164,7 @@ def board_routes(
         return reply_bytes(found.document)
 
     return [
-        web.get("/v1/board", whole),
+        web.get("/v1/board", all_of_it),
         web.get(EVENTS, events),
         web.get("/v1/decisions/{id}", opened),
         web.get("/v1/decisions/{id}/record", record),

@@ -33,6 +33,7 @@ from streams.web.replies import add_headers, audited, json_alone, own_host, pack
 from streams.web.routes_acting import Doorkeeper, acting_routes
 from streams.web.routes_board import EVENTS, Decisions, board_routes, page_routes
 from streams.web.routes_service import service_routes
+from streams.web.whole import Whole
 
 MAX_BODY_BYTES: Final = 65_536
 _SHUTDOWN_S: Final = 0.5
@@ -138,12 +139,11 @@ class WebServer(Service):
         application = web.Application(middlewares=middlewares, client_max_size=MAX_BODY_BYTES)
         application.on_response_prepare.append(add_headers)
         decisions = Decisions(lambda: self.feed.board, self._log, guard)
+        whole = Whole(lambda: self.feed.board, self._members, clock)
         application.add_routes(
             [
                 *page_routes(load_assets()),
-                *board_routes(
-                    lambda: self.feed.board, self._members, self._broadcast, decisions, self._opener, guard, clock
-                ),
+                *board_routes(whole, self._broadcast, decisions, self._opener, guard),
                 *acting_routes(self._doorkeeper, guard, lambda: self.feed.board, decisions, self._writer, clock),
                 *config_routes(configuration, self._doorkeeper.authenticate),
                 *service_routes(guard, alarms),
