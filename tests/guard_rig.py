@@ -116,7 +116,9 @@ class Rig:
         headers: Sequence[tuple[str, bytes]] | None = None,
         partition: int | None = None,
     ) -> Any:
-        """Produce one message and wait for its ack; gives (topic, partition, offset, …). `partition`: else by the key."""
+        """Produce one message and wait for its ack; gives (topic, partition, offset, …). The key gives the partition,
+        where none is named.
+        """
         return await self._producer.send_and_wait(
             self.prefix + topic, value, key=key, timestamp_ms=timestamp_ms, headers=headers, partition=partition
         )

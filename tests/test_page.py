@@ -200,7 +200,8 @@ async def test_a_field_disputed_of_two_subjects_is_settled_of_each(operator: Ope
     await operator.proposes("two-1", bindings={"cell": "1", "ue": [first, second]})
     panel = await operator.opens("two-1")
     for ue, value in ((first, "12 from rt:north"), (second, "3 from e2:gnb-1")):
-        await panel.get_by_role("group", name=f"cqi of cell:1/ue:{ue}", exact=True).get_by_role("radio", name=value).check()
+        choices = panel.get_by_role("group", name=f"cqi of cell:1/ue:{ue}", exact=True)
+        await choices.get_by_role("radio", name=value).check()
     await panel.get_by_label("Reason").fill("measured both")
     await panel.get_by_role("button", name="Approve").click()
     await operator.signs_in()
