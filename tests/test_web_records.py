@@ -47,9 +47,9 @@ async def embedded(written: Iterable[Written]) -> AsyncIterator[Log]:
             await producer.stop()
 
 
-async def found(log: Log, identity: str, time_ms: int) -> bytes:
+async def found(log: Log, identity: str, time_ms: int, offset: int = 0) -> bytes:
     decision_id, _, attempt = identity.partition("/")
-    return await log.record(0, decision_id, int(attempt), time_ms)
+    return await log.record(DecisionId(0, offset), decision_id, int(attempt), time_ms)
 
 
 async def test_each_of_five_thousand_is_found_by_its_time() -> None:
@@ -79,7 +79,7 @@ async def test_what_is_not_there_is_not_found(time_ms: int) -> None:
         with pytest.raises(NotFound):
             await found(log, "other/1", time_ms)
         with pytest.raises(NotFound, match="partition"):
-            await log.record(9, "d1", 1, T0)
+            await log.record(DecisionId(9, 0), "d1", 1, T0)
         with pytest.raises(NotFound):
             await log.decision(DecisionId(0, 7))
 
@@ -128,6 +128,31 @@ async def test_a_record_is_found_between_the_ends_of_transactions_and_what_was_g
             assert await found(log, f"d{n}/1", T0 + 10 * n) == f"d{n}/1".encode()
         with pytest.raises(NotFound):
             await found(log, "gone39/1", T0 + 390)
+    finally:
+        await log.close()
+        await producer.stop()
+
+
+async def test_a_record_is_found_after_the_clock_was_set_back_by_an_hour_and_forward_again(kafka: RealKafka) -> None:
+    names = topics(kafka.prefix)
+    for name in ("records", "control"):
+        kafka.create_topic(name, message_timestamp_type="LogAppendTime")
+    producer = AIOKafkaProducer(bootstrap_servers=kafka.bootstrap_servers)
+    await producer.start()
+    log = Log(GuardSettings.of(bootstrap_servers=kafka.bootstrap_servers, prefix=kafka.prefix), lambda: range(1))
+    hour_ms = 3_600_000
+    times = [*range(0, 30_000, 1_000), *range(-hour_ms, -hour_ms + 30_000, 1_000), *range(40_000, 70_000, 1_000)]
+    written = [(f"d{n}/1", T0 + time_ms) for n, time_ms in enumerate(times)]
+    try:
+        await write(producer, names.records, written)
+        await write(producer, names.control, written)
+        for n in (0, 15, 29, 30, 45, 59, 60, 75, 89):
+            identity, time_ms = written[n]
+            assert await found(log, identity, time_ms, n) == identity.encode()
+        with pytest.raises(NotFound):
+            await found(log, "other/1", T0, 45)
+        with pytest.raises(NotFound):
+            await found(log, "other/1", T0, 1_000)
     finally:
         await log.close()
         await producer.stop()

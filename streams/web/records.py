@@ -1,8 +1,9 @@
 """Single messages of the log, found again: a decision where it stands on `control`, and its record by its time.
 
 The records of a partition stand in the order of its decisions, so the first of a time is found by bisection, a single
-read each step. Between two of them there may be ends of transactions and what was given up: a read goes on to the next
-message that counts.
+read each step. Where that finds none, the clock was set back further: then Kafka is asked what it took at the time of
+the decision, which it took with its record. Between two of them there may be ends of transactions and what was given
+up: a read goes on to the next message that counts.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import KafkaError, OffsetOutOfRangeError
+from aiokafka.errors import ConsumerStoppedError, KafkaError, OffsetOutOfRangeError
 
 from streams.headers import attributes
 from streams.lifecycle import stop_all
@@ -69,9 +70,10 @@ class Log:
                 raise NotFound(f"there is no decision {where}")
             return found
 
-    async def record(self, partition: int, decision_id: str, attempt: int, decided_at_ms: int) -> bytes:
-        """The DSSE envelope of a decision's record. Raises NotFound, Unanswered."""
-        tp = TopicPartition(self._settings.topics.records, partition)
+    async def record(self, where: DecisionId, decision_id: str, attempt: int, decided_at_ms: int) -> bytes:
+        """The DSSE envelope of the record of the decision that stands there. Raises NotFound, Unanswered."""
+        tp = TopicPartition(self._settings.topics.records, where.partition)
+        decision = TopicPartition(self._settings.topics.control, where.partition)
         async with self._search(tp) as consumer:
             begin, end = await _bounds(consumer, tp)
             identity = f"{decision_id}/{attempt}"
@@ -80,7 +82,19 @@ class Log:
                 value = await _named(consumer, tp, start, end, identity, decided_at_ms + _WITHIN_MS)
                 if value is not None:
                     return value
-            raise NotFound(f"the record of {identity} is not held, or no longer")
+            consumer.assign([tp, decision])
+            consumer.pause(tp)
+            taken = await _next(consumer, decision, where.offset, (await _bounds(consumer, decision))[1])
+            consumer.pause(decision)
+            consumer.resume(tp)
+            if taken is not None and taken.offset == where.offset:
+                since = (await consumer.offsets_for_times({tp: max(0, taken.timestamp - _MARGINS_MS[-1])}))[tp]
+                value = (
+                    None if since is None else await _named(consumer, tp, max(begin, since.offset), end, identity, None)
+                )
+                if value is not None:
+                    return value
+            raise NotFound(f"the record of {identity} is not found: the broker holds it no longer, or out of its order")
 
     async def close(self) -> None:
         """Give up; never raises."""
@@ -104,7 +118,7 @@ class Log:
                 except BaseException:
                     await self.close()
                     raise
-        except (KafkaError, OSError, TimeoutError) as error:
+        except (KafkaError, ConsumerStoppedError, OSError, TimeoutError) as error:
             raise Unanswered(f"Kafka did not answer in time: {str(error) or type(error).__name__}") from error
 
     async def _connected(self) -> AIOKafkaConsumer:
@@ -170,9 +184,12 @@ async def _next_timed(consumer: AIOKafkaConsumer, tp: TopicPartition, offset: in
 
 
 async def _named(
-    consumer: AIOKafkaConsumer, tp: TopicPartition, start: int, end: int, identity: str, until_ms: int
+    consumer: AIOKafkaConsumer, tp: TopicPartition, start: int, end: int, identity: str, until_ms: int | None
 ) -> bytes | None:
-    """The value of the message of that CloudEvents id, looked for from `start` until a message is later."""
+    """The value of the message of that CloudEvents id, looked for from `start` until a message is later.
+
+    `until_ms` of None: whatever times they say.
+    """
     if start >= end:
         return None
     consumer.seek(tp, start)
@@ -186,7 +203,7 @@ async def _named(
                 value: bytes = message.value
                 return value
             said_ms = _time_of(said)
-            if said_ms is not None and said_ms > until_ms:
+            if until_ms is not None and said_ms is not None and said_ms > until_ms:
                 return None
     return None
 

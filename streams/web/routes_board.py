@@ -57,7 +57,8 @@ class Decisions:
     async def envelope(self, of: Mapping[str, Any]) -> bytes:
         """The envelope of the record of a decision (by its summary). Raises Refused."""
         try:
-            return await self._log.record(of["partition"], of["decision_id"], of["attempt"], of["decided_at_ms"])
+            where = DecisionId.read(of["id"])
+            return await self._log.record(where, of["decision_id"], of["attempt"], of["decided_at_ms"])
         except NotFound as error:
             raise Refused(404, str(error)) from error
         except Unanswered as error:
