@@ -45,6 +45,8 @@ _STOP_SHARE: Final = 0.6
 """What the control path may take of the time for stopping; the rest is for the app round it."""
 _STUCK_S: Final = 5.0
 """A guard that has not read, or written, for so long is not ready: its client is stuck, or no broker answers."""
+_DEAD_S: Final = 60.0
+"""A guard that has not even tried to read for so long is not alive: each try is bounded, with Kafka or without."""
 
 log = structlog.get_logger(__name__)
 
@@ -92,6 +94,7 @@ class Guard:
         self._partitions: tuple[int, ...] = ()
         self._desks: dict[int, Desk] = {}
         self._keepers: dict[int, asyncio.Task[None]] = {}
+        self._gave_up: dict[int, str] = {}  # partitions that were begun anew, and why
         self._parts: list[asyncio.Task[None]] = []
         self._alone = settings.alone
         self._stopping = False
@@ -118,7 +121,18 @@ class Guard:
         cold = [p for p in sorted(self._ownership.owned) if p not in self._desks or not self._desks[p].books.warm]
         if cold:
             return f"evidence of partitions {', '.join(map(str, cold))} is being rebuilt"
+        for partition in sorted(self._gave_up.keys() & self._ownership.owned):
+            if not self._desks[partition].recovered:
+                return f"a batch of partition {partition} could not be written: {self._gave_up[partition]}"
         return self.why_cut_off()
+
+    def why_dead(self) -> str | None:
+        """Why only a restart helps; None where it lives. Kafka that is away is no reason."""
+        if self._failure is not None:
+            return "it failed: its log says why"
+        if self._reader is not None and not self._stopping and self._reader.still_s > _DEAD_S:
+            return f"it has not tried to read for {self._reader.still_s:.0f} s"
+        return None
 
     def why_cut_off(self) -> str | None:
         """Why others may know better than this guard by now: it reads or writes nothing; None where it does."""
@@ -327,7 +341,9 @@ class Guard:
                     await ownership.settled(version, _AGAIN_S)
             except (PublishError, KafkaError, Unreachable, OSError, TimeoutError) as error:
                 self.counters.reopened += 1
-                log.warning("partition taken up again", partition=partition, why=str(error) or type(error).__name__)
+                why = str(error) or type(error).__name__
+                self._gave_up[partition] = why
+                log.warning("partition taken up again", partition=partition, why=why)
                 await asyncio.sleep(_AGAIN_S)
 
     async def _sit(self, partition: int, ownership: Ownership) -> None:

@@ -68,6 +68,12 @@ class Books:
         """Whether the evidence of the partition is rebuilt: nothing is decided before."""
         return all(self.next[tp] >= offset for tp, offset in self._warm_at.items())
 
+    @property
+    def reread(self) -> bool:
+        """Whether the proposals are read again that former owners may have left open."""
+        position: int = self.next[self.place(self._topics.proposals)]
+        return position >= self._reread_to
+
     def place(self, topic: str) -> TopicPartition:
         """This partition of a topic."""
         return TopicPartition(topic, self.partition)

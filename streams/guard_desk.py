@@ -120,8 +120,7 @@ class Desk:
         self._checkpoint = (books.chain.index, clock())
         self.durable = books.resume().proposals
         """The offset below which every proposal is answered, dropped, or named by a dead letter that is written."""
-        self.wrote = False
-        """Whether it has written anything yet."""
+        self._wrote = False
         if gone is not None:
             self.intake.lost(gone)
 
@@ -129,6 +128,14 @@ class Desk:
     def writing_s(self) -> float:
         """For how long the batch in hand has been written without being acknowledged, seconds."""
         return 0.0 if self._writing_since_s is None else time.perf_counter() - self._writing_since_s
+
+    @property
+    def recovered(self) -> bool:
+        """Whether it has written something, or knows that there is nothing to write: an owner that gave up a batch and
+        began anew has not recovered before.
+        """
+        idle = self.books.reread and not self.books.open.ready and not self.intake and self._writing_since_s is None
+        return self._wrote or idle
 
     def stop(self) -> None:
         """Ask `run` to end after the turn in hand."""
@@ -263,7 +270,7 @@ class Desk:
                 unrecorded |= self._shorten(error, made, records, unrecorded)
             else:
                 publish_s = time.perf_counter() - began_s
-                self.wrote = True
+                self._wrote = True
                 self._outbox.clear()
                 self._settle(made)
                 self._tell(made, publish_s)

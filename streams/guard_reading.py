@@ -68,8 +68,12 @@ class Reader:
     @property
     def silent_s(self) -> float:
         """For how long no broker has answered a fetch, or no round of reading ended; whichever is longer."""
-        now = time.monotonic()
-        return max(now - self._round_at, now - self._heard_at if self._takers else 0.0)
+        return max(self.still_s, time.monotonic() - self._heard_at if self._takers else 0.0)
+
+    @property
+    def still_s(self) -> float:
+        """For how long no round of reading ended."""
+        return time.monotonic() - self._round_at
 
     def add(self, partition: int, taker: Taker) -> None:
         """Read for it from where it stands."""

@@ -18,6 +18,7 @@ from streams.deciding import History, RegionState
 from streams.guard import unix_ms
 from streams.messages import StatusMessage
 from streams.metrics import render
+from streams.publishing import PlainPublisher, PublishError
 from streams.status import MOST_SOURCES, Freshness, SourceView, Survey, survey
 from streams.topics import partition_of
 from xapp.contract_loading import load_contract
@@ -196,6 +197,30 @@ async def test_a_source_with_an_endless_name_keeps_no_status_from_being_written(
         assert [view.source for view in found[OWN].sources] == ["e2:1"]
         assert guard.ready
         assert guard.counters.dead_letters.total() == 0
+
+
+async def test_a_guard_whose_batches_are_refused_is_ready_at_no_moment_between_its_tries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def refused(*_: Any) -> None:
+        raise PublishError("the disk is full")
+
+    monkeypatch.setattr("streams.guard._AGAIN_S", 0.05)
+    async with guarded() as (rig, guard):
+        assert guard.ready
+        with monkeypatch.context() as full:
+            full.setattr(PlainPublisher, "publish", refused)
+            await rig.send("proposals", proposal("p1"))
+            seen = set[str | None]()
+            async with asyncio.timeout(8):
+                while guard.counters.reopened < 4:
+                    await asyncio.sleep(0)
+                    seen |= {guard.why_not_ready()} if guard.counters.reopened else set()
+            assert None not in seen
+            assert f"a batch of partition {OWN} could not be written: the disk is full" in seen
+            assert guard.why_dead() is None
+        await rig.decision("p1")
+        assert guard.ready
 
 
 async def test_a_switch_in_force_is_told_of_until_it_is_live_again() -> None:

@@ -31,7 +31,8 @@ def service_routes(guard: Guard, alarms: Mapping[str, int]) -> list[web.RouteDef
         return answer
 
     async def alive(_: web.Request) -> web.Response:
-        return reply({"status": "alive"})
+        why_dead = guard.why_dead()
+        return reply({"status": "alive"}) if why_dead is None else reply({"status": "dead", "why": why_dead}, 503)
 
     async def ready(_: web.Request) -> web.Response:
         why_not = guard.why_not_ready()
