@@ -24,7 +24,7 @@ from xapp.engine import assure, refuse
 from xapp.episode import PROPOSAL_KEY, RECORD_BYTES_KEY, read_proposal
 from xapp.evidence.series import ReportColumns
 from xapp.evidence.store import EvidenceStore
-from xapp.integrity.operator import VERDICT, repeats
+from xapp.integrity.operator import VERDICT, Named, repeats
 from xapp.leases import AppliedControl, ControlBook
 from xapp.model import Decision, Episode, Malformed, Measurement, Proposal, Report, Switch
 
@@ -214,14 +214,22 @@ class RegionState:
         self.store.append(report, ingest_time_ms)
 
     def _in_dispute(self, settled: Settled, t_ms: int) -> tuple[str, ...]:
-        """The observations that an answer names, and their repetitions that are the heads of their sources at t."""
+        """The observations that an answer names and that are still held, and their repetitions that are the heads of
+        their sources at t. Of what is held no more the answer says itself what it was.
+        """
         fields = [c.fields[settled.field] for c in self.contracts.values() if settled.field in c.fields]
-        ids = dict.fromkeys(settled.observations)
+        ids: dict[str, None] = {}
+        seen = {each.id: each for each in settled.seen}
         for identity in settled.observations:
             slot = self.store.find(identity)
+            named: Named | None
             if slot is None:
+                named = seen.get(identity)
+            else:
+                named = self.store.observation(slot)
+                ids[identity] = None
+            if named is None:
                 continue
-            named = self.store.observation(slot)
             for head in self.store.as_of(named.subject, named.name, t_ms, t_ms, named.source):
                 if all(repeats(named, head, field) for field in fields):
                     ids[head.id] = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from streams.messages import AnswerMessage, Settled
+from streams.messages import AnswerMessage, Seen, Settled
 from xapp.integrity.operator import SETTLEABLE
 
 _FORM: Final = "a field is settled as FIELD=VALUE or FIELD@SUBJECT=VALUE:UNIT"
@@ -63,9 +63,13 @@ def settle(record: Mapping[str, Any], said: Sequence[str]) -> list[Settled]:
         units = {o["unit"] for o in dispute.observations}
         said_in = unit or (units.pop() if len(units) == 1 else None)  # the unit that all in dispute share
         named = [o["id"] for o in dispute.observations]
+        seen = [Seen.model_validate(o) for o in dispute.observations]
         found.append(
-            Settled(field=dispute.field, subject=dispute.subject, value=_value(text), unit=said_in, observations=named)
-        )
+            Settled(
+                field=dispute.field, subject=dispute.subject, value=_value(text), unit=said_in, observations=named,
+                seen=seen,
+            )
+        )  # fmt: skip
     return found
 
 

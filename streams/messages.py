@@ -186,19 +186,38 @@ class OutcomeMessage(Wire):
     detail: str | None = None
 
 
+Said = (
+    Annotated[int, Field(strict=True, ge=-(2**63), lt=2**63)]
+    | Annotated[float, Field(strict=True, allow_inf_nan=False)]
+    | Annotated[bool, Field(strict=True)]
+    | Annotated[str, Field(strict=True)]
+)
+
+
+class Seen(Wire):
+    """An observation in dispute as the operator saw it: by the time of an answer the guard may no longer hold it."""
+
+    id: Text
+    source: Text
+    name: Text
+    subject: str | None = None
+    value: Said | None = None
+    unit: str | None = None
+
+
 class Settled(Wire):
-    """One field that an operator settles: the value to go by, and the observations whose dispute that ends."""
+    """One field that an operator settles: the value to go by, and the observations whose dispute that ends.
+
+    `seen`: those observations as they stood before the operator, so that what their sources still repeat is settled
+    however long the operator took.
+    """
 
     field: Text
     subject: str | None = None
-    value: (
-        Annotated[int, Field(strict=True, ge=-(2**63), lt=2**63)]
-        | Annotated[float, Field(strict=True, allow_inf_nan=False)]
-        | Annotated[bool, Field(strict=True)]
-        | Annotated[str, Field(strict=True)]
-    )
+    value: Said
     unit: str | None = None
     observations: Annotated[list[Text], Field(min_length=1)]
+    seen: list[Seen] = []
 
 
 class AnswerMessage(Wire):

@@ -186,6 +186,25 @@ async def test_an_answer_holds_while_the_sources_repeat_their_dispute_and_not_wh
             assert (await final(rig, name))["action"] == action
 
 
+async def test_an_answer_holds_though_the_guard_keeps_no_report_that_the_operator_looked_at() -> None:
+    async with guarded(document=TWO_SOURCES, history_count=1) as (rig, _):
+        decision = await escalated(rig)
+        for n, (value, source) in enumerate(((3, "e2:gnb-1"), (12, "rt:north"))):
+            await rig.send("telemetry", report(f"repeated-{n}", value, source=source))
+        view = await rig.ask(kind="as_of", query_id="q", name="cqi", subject="cell:1/ue:7")
+        assert {o["id"] for o in view["observations"]} == {"repeated-0#0", "repeated-1#0"}
+        seen = [
+            {"id": f"{name}#0", "source": source, "name": "cqi", "subject": "cell:1/ue:7", "value": value, "unit": "1"}
+            for name, source, value in (("one", "e2:gnb-1", 3), ("two", "rt:north", 12))
+        ]
+        unseen = settled(12, ["one#0", "two#0"])
+        await rig.send("answers", answer(decision, "approve", answer_id="unseen", settles=unseen))
+        again = await rig.wait_for("control", lambda d: d["attempt"] == 2)
+        assert again["action"] == "ESCALATE", "nothing says what the dispute was: unknown never permits"
+        await rig.send("answers", answer(decision, "approve", settles=[{**unseen[0], "seen": seen}]))
+        assert (await final(rig, "p1"))["action"] == "APPLY"
+
+
 async def test_an_answer_settles_nothing_that_it_does_not_name() -> None:
     async with guarded(document=TWO_SOURCES) as (rig, _):
         decision = await escalated(rig)

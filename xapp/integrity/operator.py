@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from xapp.contract import Field, Member, normalise
 from xapp.evidence.ledger import Ledger
 from xapp.integrity.conflict import differ, disagreeing
 from xapp.integrity.examination import Examination, remaining
 from xapp.integrity.fault import Verdict
-from xapp.model import Observation, Violation
+from xapp.model import Observation, Scalar, Violation
 
 SETTLEABLE: Final = frozenset({"ambiguous_schema", "ambiguous_unit", "conflict", "out_of_order"})
 VERDICT: Final = "operator_verdict"  # the name of an answer about a whole proposal
@@ -68,7 +68,17 @@ def denial(ledger: Ledger, proposal_id: str) -> Observation | None:
     return min(found, key=lambda o: o.id, default=None)
 
 
-def repeats(named: Observation, head: Observation, field: Field) -> bool:
+class Named(Protocol):
+    """What was said by an observation that an answer names."""
+
+    @property
+    def value(self) -> Scalar | None: ...
+
+    @property
+    def unit(self) -> str | None: ...
+
+
+def repeats(named: Named, head: Observation, field: Field) -> bool:
     """Whether a source still says what an answer names: in the same unit, within the field's tolerance."""
     if named.value is None or head.value is None or type(named.value) is not type(head.value):
         return named.value is None and head.value is None
