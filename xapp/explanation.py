@@ -10,7 +10,7 @@ from xapp.model import Repair, Retry, Switch, Violation
 
 _NEXT: Final = {
     "ESCALATE": "An operator must settle it.",
-    "HOLD": "Newer evidence may release it.",
+    "HOLD": "Newer evidence would release it.",
     "ABSTAIN": "Nothing was executed; the proposal needs another plan or other terms.",
 }
 _SHOWN_MEMBERS: Final = 3
@@ -39,7 +39,7 @@ def explain(
         told.append(f"{findings.mixed[0]} and {findings.mixed[1]} fail independently")
     follow = _NEXT.get(rule.action, "")
     if rule.action == "HOLD" and "HOLD" in findings.asked:
-        follow = "It may be released when that has passed."
+        follow = "It would be released once that has passed."
     if retry is not None:
         follow = f"Ask {retry.source} again after {retry.after_ms} ms ({retry.left} attempts left)."
     return f"{'; '.join(told)}. {follow}".strip()
@@ -49,7 +49,7 @@ def _held_back(switch: Switch, planned: Mapping[str, Any]) -> str:
     would = "APPLY would have been released: " + ", ".join(f"{name} = {_quantity(e)}" for name, e in planned.items())
     if switch.mode == "shadow":
         return f"Shadow mode: {would} ({switched(switch).detail})."
-    return f"Kill switch: {would} ({switched(switch).detail}). It is decided again when the switch is released."
+    return f"Kill switch: {would} ({switched(switch).detail}). What still waits is decided again when the switch is released."
 
 
 def _quantity(entry: Mapping[str, Any]) -> str:
