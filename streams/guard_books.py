@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from aiokafka import TopicPartition
 
 from streams.asking import Asked
-from streams.deciding import History, Read, RegionState, Resume
+from streams.deciding import NEVER_MS, History, Read, RegionState, Resume
 from streams.guard_restore import ANSWERED_LIMIT, Past, ProposalKey, Said, Start
+from streams.left_open import Left, LeftOpen
 from streams.messages import Evidence
 from streams.open_proposals import OpenProposal, OpenProposals
 from streams.settings import GuardSettings
@@ -19,11 +20,16 @@ from streams.topics import NoRegion, partition_of, region_of
 from xapp.chain import Chain
 from xapp.contract import Contract
 
+KEEP_OPEN_EVERY: Final = 5_000
+"""Decisions after which what is open is kept anew, while the oldest of it was read as many decisions ago."""
+_NOTHING: Final = Left(0, NEVER_MS)
+
 
 class Books:
     """The books of one partition, taken up from `past`. `partitions`: all there are.
 
-    `sequence` and `chain` are those of the next decision and record; `next` the next offset of each input;
+    `sequence` and `chain` are those of the next decision and record; `decided_at_ms`: of the decision before, where
+    there is one; `next` the next offset of each input;
     `reported`: what was read before that was told by dead letters already.
     """
 
@@ -54,6 +60,10 @@ class Books:
         self._warm_at = start.warm_at
         self._reread_to = start.reread_to
         self._first_sequence = 0 if last is None else last.resume.sequence
+        left = past.left
+        self._left = left if left is not None and left.proposals <= start.reread_to else None
+        self._kept_sequence = 0 if left is None else left.sequence
+        self.decided_at_ms = 0 if last is None else last.decided_at_ms
         self._open_keys: dict[ProposalKey, str] = {}
         self._answered: OrderedDict[ProposalKey, str] = OrderedDict()
         self._interim: dict[ProposalKey, Said] = {}
@@ -147,13 +157,31 @@ class Books:
         self._began_ms.pop(key, None)
         if before is not None and before.digest == proposal.document.digest:
             proposal.attempt, proposal.said = before.attempt, (before.action, before.codes)
+        proposal.attempt = max(proposal.attempt, self._left_at(proposal.message.offset).attempt)
         self._open_keys[key] = proposal.document.digest
         self.open_bytes += proposal.size
         self.open.add(proposal)
 
-    def began_ms(self, key: ProposalKey) -> int | None:
-        """When a former owner first decided on a proposal that is to be taken up; None where none did."""
-        return self._began_ms.get(key)
+    def began_ms(self, key: ProposalKey, offset: int, now_ms: int) -> int:
+        """When a former owner first decided on the proposal that is taken up at an offset; now where none did."""
+        return min(now_ms, self._began_ms.get(key, now_ms), self._left_at(offset).began_ms)
+
+    def is_settled(self, offset: int) -> bool:
+        """Whether a former owner kept that the proposal at an offset needs no decision any more."""
+        return self._left is not None and offset < self._left.proposals and offset not in self._left.open
+
+    def left_open(self, sequence: int) -> LeftOpen | None:
+        """What is to be kept before the decision of `sequence`; None while a new owner need not read far without it."""
+        behind = sequence - self.resume().sequence
+        proposals = self.next[self.place(self._topics.proposals)]
+        if min(behind, sequence - self._kept_sequence) < KEEP_OPEN_EVERY or proposals < self._reread_to:
+            return None
+        held = {one.message.offset: Left(one.attempt, one.began_ms) for one in self.open}
+        return LeftOpen(proposals, sequence, self.decided_at_ms, held)
+
+    def note_kept(self, left: LeftOpen) -> None:
+        """It stands in the log."""
+        self._kept_sequence = left.sequence
 
     def close(self, proposal: OpenProposal) -> None:
         """A proposal has its final decision."""
@@ -168,6 +196,9 @@ class Books:
         while self._asked and self._asked[0][0] <= offset:
             _, region, asked = self._asked.popleft()
             self.state(region).asks.note(asked)
+
+    def _left_at(self, offset: int) -> Left:
+        return _NOTHING if self._left is None else self._left.open.get(offset, _NOTHING)
 
     def _take_up(self, past: Past) -> None:
         for region, control in past.controls:

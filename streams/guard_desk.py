@@ -26,6 +26,7 @@ from streams.guard_intake import Intake
 from streams.guard_reading import Lost
 from streams.guard_release import Release
 from streams.guard_watch import EVERY_MS, Watch
+from streams.left_open import LeftOpen
 from streams.observing import Observers, Published
 from streams.open_proposals import OpenProposal
 from streams.publishing import Late, Outgoing, Publisher, PublishError, TooLarge
@@ -255,7 +256,8 @@ class Desk:
                 one.decide_s = time.perf_counter() - began_s
                 made.append(one)
                 records += record
-            extra = [*self._outbox, *self._checkpoints()]
+            left = self.books.left_open(sequence_before)
+            extra = [*self._outbox, *self._checkpoints(), *self._kept_open(left)]
             self._writing_since_s = began_s = time.perf_counter()
             try:
                 await self._publisher.publish(records, [*(m for one in made for m in one.messages), *extra])
@@ -273,6 +275,8 @@ class Desk:
                 self._wrote = True
                 self._outbox.clear()
                 self._settle(made)
+                if left is not None:
+                    self.books.note_kept(left)
                 self._tell(made, publish_s)
                 return
             finally:
@@ -386,6 +390,7 @@ class Desk:
             proposal, decision = one.proposal, one.decision
             if one.published:
                 proposal.attempt += 1
+                self.books.decided_at_ms = one.t_ms
                 proposal.said, proposal.answered = one.said, False
                 self._counters.decisions[decision.action] += 1
                 self._counters.interim += not one.final
@@ -450,6 +455,10 @@ class Desk:
         if action == "ESCALATE":
             return proposal.escalated_until_ms
         return max(proposal.until_ms, min(proposal.respite_ms, proposal.escalated_until_ms))
+
+    def _kept_open(self, left: LeftOpen | None) -> list[Outgoing]:
+        kept = [] if left is None else [self._release.left_open(left)]
+        return [outgoing for outgoing in kept if self._release.fits(outgoing)]
 
     def _wants_checkpoint(self, now_ms: int) -> bool:
         index, at_ms = self._checkpoint

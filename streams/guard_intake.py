@@ -172,6 +172,9 @@ class Intake:
 
     def _take_proposal(self, message: Any) -> None:
         self._counters.proposals += 1
+        if self._books.is_settled(message.offset):
+            self._counters.repeated_proposals += 1
+            return
         try:
             document = read_proposal_bytes(message.value)
             key = ProposalKey(self._books.region_of(message), document.proposal_id)
@@ -185,14 +188,18 @@ class Intake:
             self._counters.repeated_proposals += 1
             return
         now_ms, tuning = self._clock(), self._tuning.now
-        began_ms = min(now_ms, self._books.began_ms(key) or now_ms)
+        began_ms = self._books.began_ms(key, message.offset, now_ms)
         last_ms = began_ms + OPEN_LIMIT_MS
         if document.deadline_ms is None:
             until_ms = min(now_ms + tuning.hold_ms, last_ms)
             escalated_ms = min(began_ms + tuning.escalation_ms, last_ms)
         else:
             until_ms = escalated_ms = min(document.deadline_ms + 1, last_ms)
-        self._books.enter(OpenProposal(message, key.region, document, document.deadline_ms, until_ms, escalated_ms))
+        self._books.enter(
+            OpenProposal(
+                message, key.region, document, document.deadline_ms, until_ms, escalated_ms, began_ms=began_ms
+            )
+        )
 
     def _take_query(self, message: Any) -> None:
         if not self._books.warm and message.timestamp < self._clock() - QUESTION_MS:

@@ -11,6 +11,7 @@ import orjson
 from streams.deadletters import dead_letter
 from streams.deciding import Outcome, Stamp
 from streams.headers import cloud_event, decision_event
+from streams.left_open import LeftOpen
 from streams.messages import OutcomeMessage
 from streams.publishing import Headers, Outgoing
 from streams.settings import GuardSettings
@@ -90,6 +91,12 @@ class Release:
         key = orjson.dumps({"switch": kept.region})
         message = kept.message
         return self._keyed(self._topics.controls, key, value, message.switch_id, "switched/1", message.at_ms)
+
+    def left_open(self, left: LeftOpen) -> Outgoing:
+        """What is open now: the newest of the partition."""
+        value = sign_document(left.document(self._partition), self._signer)
+        key, identity = orjson.dumps({"open": self._partition}), f"{self._partition}/{left.sequence}"
+        return self._keyed(self._topics.controls, key, value, identity, "open/1", self._clock())
 
     def view(self, key: bytes, query_id: str, value: bytes) -> Outgoing:
         """The answer to a question."""

@@ -5,7 +5,9 @@ See docs/control-path.md, "Where to read on".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -15,6 +17,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from streams.asking import Asked
 from streams.deciding import Read, Resume
 from streams.guard_reading import Lost
+from streams.left_open import LeftOpen, read_left_open
 from streams.reading import read_to
 from streams.switching import Kept, read_kept
 from streams.topics import NoRegion, Topics, region_of
@@ -31,6 +34,8 @@ OPEN_LIMIT_MS: Final = 600_000
 _MARGIN_MS: Final = 10_000
 """How far the clocks of guards and brokers may be apart for an outcome to be found again."""
 _TAIL: Final = 16
+_BREATHE: Final = 64
+"""Decisions read between two turns of the event loop."""
 
 
 class ProposalKey(NamedTuple):
@@ -113,12 +118,14 @@ def blocking_codes(violations: Any) -> frozenset[str]:
 @dataclass(slots=True)
 class Past:
     """What the log says of a partition. `said`: its decisions, in order, as far back as they can matter; `controls`:
-    with their region, the newest of each key, however old; `switches`: the newest of each scope that was kept.
+    with their region, the newest of each key, however old; `switches`: the newest of each scope that was kept; `left`:
+    what was open, where that is known of later decisions than the last one's `resume` tells.
     """
 
     said: list[Said] = field(default_factory=list)
     controls: list[tuple[str, AppliedControl]] = field(default_factory=list)
     switches: list[Kept] = field(default_factory=list)
+    left: LeftOpen | None = None
     chain: Chain = field(default_factory=lambda: Chain(0))
 
     @property
@@ -151,28 +158,55 @@ async def read_past(
     broker's access control that only guards write there.
     """
     past = Past(chain=await _chain(consumer, topics, partition, trusted))
-    past.controls, past.switches = await _kept(consumer, TopicPartition(topics.controls, partition), trusted)
-    distance = 2 * ANSWERED_LIMIT
+    past.controls, past.switches, left = await _kept(consumer, TopicPartition(topics.controls, partition), trusted)
     tp = TopicPartition(topics.control, partition)
-    while True:
-        begin, end = await _bounds(consumer, tp)
+    begin, end = await _bounds(consumer, tp)
+    trusted_ones: list[Said] = []
+    distance = 2 * ANSWERED_LIMIT
+    while True:  # each decision is read, and its signature checked, once
         start = max(begin, end - distance)
-        past.said = []
+        before: list[Said] = []
+        number = 0
         async for message in read_to(consumer, {tp: end}, {tp: start}):
+            number += 1
+            if number % _BREATHE == 0:
+                await asyncio.sleep(0)  # other partitions are being decided
             said = Said.of(message.value, message.key, trusted, since_ms)
-            if said is not None and (not past.said or said.sequence > past.said[-1].sequence):
-                past.said.append(said)
-        if start == begin or _reaches(past.said, since_ms):
+            if said is not None:
+                before.append(said)
+        trusted_ones = before + trusted_ones
+        past.said = _rising(trusted_ones)
+        past.left = _of_this_log(left, past.said)
+        if start == begin or _reaches(past, since_ms):
             return past
-        distance *= 4
+        end, distance = start, ANSWERED_LIMIT
 
 
-def _reaches(said: list[Said], since_ms: int) -> bool:
-    if not said:
+def _rising(read: Iterable[Said]) -> list[Said]:
+    """Those whose sequence goes on from the ones before."""
+    found: list[Said] = []
+    for said in read:
+        if not found or said.sequence > found[-1].sequence:
+            found.append(said)
+    return found
+
+
+def _of_this_log(left: LeftOpen | None, said: Sequence[Said]) -> LeftOpen | None:
+    """What was kept of the open ones, where it is newer than `resume` and the decision before it was read."""
+    if left is None or not said or left.sequence <= said[-1].resume.sequence:
+        return None
+    at = bisect_left(said, left.sequence - 1, key=lambda one: one.sequence)
+    known = at < len(said) and said[at].sequence == left.sequence - 1
+    return left if known and said[at].decided_at_ms == left.decided_at_ms else None
+
+
+def _reaches(past: Past, since_ms: int) -> bool:
+    if not past.said:
         return False
-    first, last = said[0], said[-1]
-    finals = sum(one.final for one in said)
-    return first.sequence <= last.resume.sequence and first.decided_at_ms < since_ms and finals >= ANSWERED_LIMIT
+    first, last = past.said[0], past.said[-1]
+    finals = sum(one.final for one in past.said)
+    open_known = past.left is not None or first.sequence <= last.resume.sequence
+    return open_known and first.decided_at_ms < since_ms and finals >= ANSWERED_LIMIT
 
 
 async def _chain(consumer: AIOKafkaConsumer, topics: Topics, partition: int, trusted: KnownKeys | None) -> Chain:
@@ -191,11 +225,12 @@ async def _chain(consumer: AIOKafkaConsumer, topics: Topics, partition: int, tru
 
 async def _kept(
     consumer: AIOKafkaConsumer, tp: TopicPartition, trusted: KnownKeys | None
-) -> tuple[list[tuple[str, AppliedControl]], list[Kept]]:
-    """The newest control of each key, and the newest switch of each scope."""
+) -> tuple[list[tuple[str, AppliedControl]], list[Kept], LeftOpen | None]:
+    """The newest control of each key, the newest switch of each scope, and what was open when that was kept last."""
     begin, end = await _bounds(consumer, tp)
     newest: dict[tuple[str, str], AppliedControl] = {}
     switches: dict[str | None, Kept] = {}
+    left: LeftOpen | None = None
     async for message in read_to(consumer, {tp: end}, {tp: begin}):
         try:
             said = orjson.loads(message.value or b"")
@@ -205,11 +240,15 @@ async def _kept(
             if switch is not None:
                 switches[switch.region] = switch
                 continue
+            kept_open = read_left_open(said, tp.partition)
+            if kept_open is not None:
+                left = kept_open
+                continue
             control = read_control(said["control"])
             newest[region_of(said["region"].encode()), control.control_key] = control
         except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, NoRegion, ControlError):
             continue
-    return [(region, control) for (region, _), control in newest.items()], list(switches.values())
+    return [(region, control) for (region, _), control in newest.items()], list(switches.values()), left
 
 
 async def _newest(

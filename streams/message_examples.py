@@ -16,6 +16,7 @@ from streams.asking import Asked
 from streams.deciding import Outcome, Read, RegionState, Resume, Stamp, read_proposal_bytes
 from streams.guard_release import Release
 from streams.headers import attributes, cloud_event
+from streams.left_open import Left, LeftOpen
 from streams.messages import AnswerMessage, Evidence, OutcomeMessage, SwitchMessage
 from streams.publishing import Outgoing
 from streams.settings import GuardSettings
@@ -151,6 +152,7 @@ class _Story:
             self._told("answers", answered.format, "operator/alice", answered.answer_id, _plain(answered)),
             self._told("answers", SWITCH.format, "operator/alice", SWITCH.switch_id, _plain(SWITCH)),
             self._written("controls", "wirelessops.switched/1", release.switched(Kept(REGION, 41, SWITCH))),
+            self._written("controls", "wirelessops.open/1", release.left_open(LEFT_OPEN)),
             self._written("checkpoints", "wirelessops.checkpoint-envelope/1", release.checkpoint(chain)),
             self._written("dead_letters", "wirelessops.dead-letter/1", letter),
             self._told("queries", "wirelessops.query/1", "client/xapp:slicing", "q-1", QUERY),
@@ -190,6 +192,7 @@ class _Story:
         return Example(topic, schema, key, attributes(message.headers), orjson.loads(message.value))
 
 
+LEFT_OPEN: Final = LeftOpen(12_043, 20_000, T_MS - 40, {1_041: Left(2, T_MS - 90_000)})
 _ANSWER: Final[Mapping[str, Any]] = {
     "answer_id": "a-1",
     "proposal_id": "p-9",

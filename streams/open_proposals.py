@@ -25,7 +25,7 @@ class OpenProposal:
     then `escalated_until_ms`, for a person is slower than evidence, and until `respite_ms` where it was escalated just
     before. `since_sequence`: all decisions on it have at least this sequence. `attempt`: decisions published so far;
     `said`: what the last of them said (action, blocking codes); `answered`: an operator answered since. `keys` and
-    `wake_ms`: what it waits for.
+    `wake_ms`: what it waits for. `began_ms`: when it was first decided, at the earliest.
     """
 
     message: Any
@@ -39,6 +39,7 @@ class OpenProposal:
     attempt: int = 0
     said: tuple[str, frozenset[str]] | None = None
     answered: bool = False
+    began_ms: int = NEVER_MS
     keys: frozenset[Hashable] = frozenset()
     wake_ms: int = NEVER_MS
     ready: bool = field(default=False)
@@ -80,6 +81,10 @@ class OpenProposals:
             if not proposal.ready and proposal.said is not None:
                 found[proposal.said[0]] += 1
         return found
+
+    def __iter__(self) -> Iterator[OpenProposal]:
+        """All, by offset."""
+        return iter(self._open.values())
 
     def escalated(self) -> Iterator[OpenProposal]:
         """Those that wait for a person, as was last said of them, oldest first."""

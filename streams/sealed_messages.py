@@ -44,6 +44,26 @@ class ControlMessage(Wire):
     signature: SignatureMessage | None = None
 
 
+OPEN_FORMAT: Final = "wirelessops.open/1"
+
+
+class OpenMessage(Wire):
+    """`controls`: what a partition's owner keeps of it while an old proposal waits (docs/control-path.md).
+
+    Before the decision of `sequence`, all proposals below offset `proposals` had their final decision but for those in
+    `open`: offset, attempts so far, and when the first was made, Unix ms. `decided_at_ms` is that of the decision
+    before. The key of the message is `{"open": partition}`.
+    """
+
+    format: Literal["wirelessops.open/1"]
+    partition: Count
+    proposals: Count
+    sequence: Count
+    decided_at_ms: EpochMs
+    open: list[tuple[Count, Count, EpochMs]]
+    signature: SignatureMessage | None = None
+
+
 class CheckpointMessage(Wire):
     """The payload of an envelope on `checkpoints`: `head` is the address of the record at `index` of a partition."""
 
@@ -85,6 +105,7 @@ class CheckpointEnvelope(EnvelopeMessage):
 
 MODELS: Final[dict[str, type[Wire]]] = {
     "wirelessops.control/1": ControlMessage,
+    OPEN_FORMAT: OpenMessage,
     "wirelessops.checkpoint/1": CheckpointMessage,
     "wirelessops.record/1": RecordEnvelope,
     "wirelessops.checkpoint-envelope/1": CheckpointEnvelope,
