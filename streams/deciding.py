@@ -25,8 +25,8 @@ from xapp.episode import PROPOSAL_KEY, RECORD_BYTES_KEY, read_proposal
 from xapp.evidence.series import ReportColumns
 from xapp.evidence.store import EvidenceStore
 from xapp.integrity.operator import VERDICT, Named, repeats
-from xapp.leases import AppliedControl, ControlBook
-from xapp.model import Decision, Episode, Malformed, Measurement, Proposal, Report, Switch
+from xapp.leases import ControlBook
+from xapp.model import AppliedControl, Decision, Episode, Malformed, Measurement, Proposal, Report, Switch
 
 DEFAULT_HISTORY_MS: Final = 60_000
 DEFAULT_HISTORY_COUNT: Final = 4096

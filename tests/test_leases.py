@@ -14,10 +14,21 @@ from hypothesis import strategies as st
 
 from xapp.authorization import decision_json
 from xapp.contract_loading import load_contract
+from xapp.control_document import ControlError, read_control
+from xapp.controls import (
+    action_order,
+    control_order,
+    covers,
+    lease_active,
+    may_move,
+    pending,
+    roots,
+    unanswered,
+)
 from xapp.engine import assure
 from xapp.episode import EpisodeError, episode_json, parse_episode
 from xapp.faithfulness import verify
-from xapp.leases import ControlBook, ControlError, read_control
+from xapp.leases import ControlBook
 from xapp.model import OUTCOMES, AppliedControl, Decision
 
 KEY = "cell:1/slice:1/prb"
@@ -584,6 +595,15 @@ def test_the_book_gives_each_distinct_lease_the_last_change_and_what_is_repeated
     assert ids(book.controls_for(KEY, None, T + 11)) == ["root", "change", "last"]
 
 
+def test_a_lease_is_not_shown_by_one_that_a_third_repeats() -> None:
+    """c repeats b and not what b repeats: b is given as what bounds c, and a because nothing given repeats it."""
+    book = ControlBook()
+    book.grant(applied("root", at=T - 1))
+    for i, (name, merged_with) in enumerate((("a", "p-root"), ("b", "p-root"), ("c", "p-b"))):
+        book.grant(applied(name, at=T + i, lease_until_ms=T + 100, merged_with=merged_with))
+    assert ids(book.controls_for(KEY, None, T + 4)) == ["root", "a", "b", "c"]
+
+
 def test_a_lease_beside_one_that_named_the_key_does_not_couple() -> None:
     book = ControlBook()
     book.grant(applied("1", "tilt", T - 900, coupled=(KEY,), lease_until_ms=T - 1))
@@ -716,7 +736,7 @@ def _play(book: ControlBook, steps: list[tuple[int, int, int, str]], start: int)
 
 
 def _state(book: ControlBook) -> Any:
-    inner = (book._keys, book._key_of, book._coupled, book._watched, book._expire_at)
+    inner = (book._key_of, book._coupled, book._watched, book._expire_at, book.leased(T + 700))
     questions = [book.controls_for(f"k{k}", None, T + 700) for k in range(4)]
     return copy.deepcopy((inner, questions, book.due(T + 900), book.controls()))
 
@@ -744,6 +764,108 @@ def test_only_the_latest_mark_can_be_restored() -> None:
     book.snapshot()
     with pytest.raises(ValueError, match="latest"):
         book.restore(first)
+
+
+def _depended_on(book: dict[str, AppliedControl], t_ms: int, horizon_ms: int, newest: str | None = None) -> set[str]:
+    """By definition, the controls of one key that a decision at t can depend on; with `newest`, one from t on."""
+    held = sorted(book.values(), key=control_order)
+    known = roots(held)
+    standing = sorted((c for c in held if c.outcome != "refused"), key=action_order, reverse=True)
+    counted = [
+        c for c in standing if not unanswered(c) and (newest is None or c.acknowledged or c.granted_at_ms <= horizon_ms)
+    ]
+    found, leases = {newest} & book.keys(), []
+    for c in standing:
+        acted_later = [o for o in counted if action_order(o) > action_order(c)]
+        granted_later = [o for o in counted if control_order(o) > control_order(c)]
+        for later in (acted_later,) if c in counted else (acted_later, granted_later):
+            if not covers(c) <= frozenset().union(*map(covers, later)):
+                found.add(c.decision_id)
+        if may_move(c, known) and (c.granted_at_ms > horizon_ms or all(o.decision_id in known for o in acted_later)):
+            found.add(c.decision_id)
+        if lease_active(c, t_ms) and not any(_to_the_letter(o, c) for o in leases):
+            leases.append(c)
+            found.add(c.decision_id)
+        watched = c.outcome == "applied" and (c.effect_until_ms or 0) >= t_ms
+        answerable = unanswered(c) and max(c.granted_at_ms, c.ack_until_ms or 0) > horizon_ms
+        if newest is not None and (watched or answerable or pending(c, t_ms) or lease_active(c, t_ms)):
+            found.add(c.decision_id)
+    more = found
+    while more:
+        names = {book[i].merged_with for i in found} - {None}
+        more = {c.decision_id for c in held if c.proposal_id in names}
+        for name in names:
+            named = [c for c in held if c in standing and c.merged_with == name and c.decision_id not in known]
+            more |= {c.decision_id for c in named[:1]}
+        more -= found
+        found |= more
+    return found
+
+
+def _to_the_letter(later: AppliedControl, control: AppliedControl) -> bool:
+    """Whether a lease lasts as long as another, holds the same and repeats it, or what that repeats."""
+    assert later.lease_until_ms is not None
+    assert control.lease_until_ms is not None
+    return (
+        later.merged_with is not None
+        and later.merged_with in (control.merged_with, control.proposal_id)
+        and later.lease_until_ms >= control.lease_until_ms
+        and (later.values, later.bindings, later.coupled) == (control.values, control.bindings, control.coupled)
+    )
+
+
+_FACTS = st.lists(
+    st.tuples(
+        st.sampled_from(["granted"] * 5 + ["applied"] * 2 + ["refused", "effect", "unacknowledged", "expire"]),
+        st.integers(0, 5),  # how far back is the control that it is about, or that a grant repeats
+        st.integers(-3, 8),  # tens of ms since the fact before
+        st.integers(0, 127),  # what a grant says
+    ),
+    max_size=25,
+)
+
+
+def _granted(number: int, back: int, at: int, says: int) -> AppliedControl:
+    value: Any = {"x": says & 1} if says & 64 else says & 1
+    return AppliedControl(
+        KEY, f"d-{number:02}", f"p-{number}", {"b": {"value": value, "unit": "1"}}, at,
+        lease_until_ms=at + 150 if says & 2 else None,
+        merged_with=f"p-{number - back}" if says & 12 else None,
+        ack_until_ms=at + 20 if says & 16 else None,
+        effect_within_ms=60 if says & 32 else None,
+    )  # fmt: skip
+
+
+@settings(max_examples=250, deadline=None)
+@given(_FACTS, st.sampled_from([50, 150, 1000]))
+def test_the_book_holds_and_gives_exactly_what_the_definition_says(
+    facts: list[tuple[str, int, int, int]], history_ms: int
+) -> None:
+    """Whatever the order of grants and outcomes, and when some of it was undone and comes again."""
+    asked = resolution(budget={"changes": 1, "per_ms": 100})
+    book = ControlBook(history_ms=history_ms, answer_ms=0)
+    held: dict[str, AppliedControl] = {}
+    at = T
+    for i, (kind, back, dt, says) in enumerate(facts):
+        at = max(T, at + 10 * dt)
+        newest, named = f"d-{i:02}", f"d-{i - back:02}"
+        mark = book.snapshot()
+        for _ in range(1 + says % 2):
+            book.restore(mark)
+            if kind == "granted":
+                held[newest] = _granted(i, back, at, says)
+                book.grant(held[newest])
+            elif kind == "expire":
+                book.expire(at)
+            elif (after := book.outcome(named, kind, at)) is not None:
+                held[named] = after
+        if kind in ("granted", "expire") and len(held) > 1:
+            kept = _depended_on(held, at, at - history_ms, newest)
+            held = {decision_id: c for decision_id, c in held.items() if decision_id in kept}
+        assert book.controls() == tuple(sorted(held.values(), key=control_order))
+        for t, budget_ms in ((at, 0), (at + 40 - says, 100)):
+            found = book.controls_for(KEY, asked if budget_ms else None, t)
+            assert {c.decision_id for c in found} == _depended_on(held, t, t - budget_ms)
 
 
 @settings(max_examples=100, deadline=None)

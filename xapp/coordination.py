@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from xapp.contract import Contract, Field, Resolution, normalise
-from xapp.integrity.conflict import differ, slack
-from xapp.leases import (
+from xapp.controls import (
     action_order,
     acts_at_ms,
     bounds,
@@ -23,6 +22,7 @@ from xapp.leases import (
     roots,
     unanswered,
 )
+from xapp.integrity.conflict import differ, slack
 from xapp.model import AppliedControl, Proposal, Violation
 from xapp.plan import convert, entry_value, of_type, unit_fault
 

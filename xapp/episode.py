@@ -15,7 +15,8 @@ import orjson
 
 from xapp.contract import Contract, ContractError
 from xapp.contract_loading import load_contract
-from xapp.leases import ControlError, control_order, read_control
+from xapp.control_document import ControlError, read_control
+from xapp.controls import control_order
 from xapp.model import (
     ORIGINS,
     QUALITIES,

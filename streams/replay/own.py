@@ -41,9 +41,9 @@ from streams.wire import parse_object
 from xapp.authorization import digest
 from xapp.chain import unlinked
 from xapp.contract import Contract
+from xapp.control_document import ControlError, read_control
 from xapp.evidence.store import Contradiction
-from xapp.leases import AppliedControl, ControlError, read_control
-from xapp.model import Switch
+from xapp.model import AppliedControl, Switch
 from xapp.signing import EnvelopeError, open_envelope, unsigned
 
 _CONTROL: Final = "control"

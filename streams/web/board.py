@@ -21,7 +21,8 @@ from streams.switching import is_switch
 from streams.topics import region_of
 from streams.web.summaries import DecisionId, shortened, summary
 from streams.wire import parse_object
-from xapp.leases import lease_active, read_control
+from xapp.control_document import read_control
+from xapp.controls import lease_active
 from xapp.model import OUTCOMES, AppliedControl
 from xapp.signing import KnownKeys, check_document
 
@@ -32,6 +33,8 @@ TOPICS: Final[tuple[Topic, ...]] = ("controls", "status", "control", "outcomes",
 DECISIONS: Final = 10_000
 _OPEN: Final = 10_000
 _CONTROLS: Final = 10_000
+_OUTCOMES: Final = 10_000
+_ID_LENGTH: Final = 200
 _APPENDED: Final = 10_000
 _DENIED: Final = 10_000
 _SHOWN: Final = 1_000
@@ -106,6 +109,7 @@ class Board:
         self._open: OrderedDict[Key, _Open] = OrderedDict()
         self._controls: OrderedDict[Key, AppliedControl] = OrderedDict()
         self._key_of: dict[str, Key] = {}  # decision id of a control → its key
+        self._outcomes: OrderedDict[str, str] = OrderedDict()
         self._status: dict[int, StatusMessage] = {}
         self._denied: OrderedDict[Key, str] = OrderedDict()
         self._appended: OrderedDict[tuple[str, int], int] = OrderedDict()
@@ -260,7 +264,10 @@ class Board:
         before = self._controls.pop(key, None)
         if before is not None:
             self._key_of.pop(before.decision_id, None)
-        self._controls[key] = replace(control, values=shortened(control.values), bindings={}, coupled=())
+        self._controls[key] = replace(
+            control, values=shortened(control.values), bindings={}, coupled=(),
+            outcome=self._outcome(control.decision_id, control.outcome),
+        )  # fmt: skip
         self._key_of[control.decision_id] = key
         if len(self._controls) > _CONTROLS:
             _, oldest = self._controls.popitem(last=False)
@@ -268,11 +275,18 @@ class Board:
 
     def _take_outcome(self, message: Message) -> None:
         outcome = OutcomeMessage.model_validate(parse_object(message.value))
+        if len(outcome.decision_id) > _ID_LENGTH:
+            raise ValueError("no id of a decision")
+        self._outcomes[outcome.decision_id] = self._outcome(outcome.decision_id, outcome.outcome)
+        _bound(self._outcomes, _OUTCOMES)
         key = self._key_of.get(outcome.decision_id)
         if key is not None:
             held = self._controls[key]
-            said = max(held.outcome, outcome.outcome, key=_RANK.__getitem__)
-            self._controls[key] = replace(held, outcome=said)
+            self._controls[key] = replace(held, outcome=self._outcome(held.decision_id, held.outcome))
+
+    def _outcome(self, decision_id: str, outcome: str) -> str:
+        """What is known to have become of a control: its outcomes may be read before it."""
+        return max(self._outcomes.get(decision_id, outcome), outcome, key=_RANK.__getitem__)
 
     def _take_answer(self, message: Message) -> None:
         document = parse_object(message.value)
