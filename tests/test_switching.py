@@ -34,10 +34,19 @@ from streams.publishing import Outgoing
 from streams.recorder import Recorder
 from streams.replay import replay
 from streams.settings import GuardSettings
-from streams.switching import BadSwitch, Kept, Switches, partitions_for, read_kept, read_switch, write_switch
+from streams.switching import (
+    BadSwitch,
+    Kept,
+    Switches,
+    kept_document,
+    partitions_for,
+    read_kept,
+    read_switch,
+    write_switch,
+)
 from streams.topics import partition_of, topics
 from streams.tuning import LiveTuning, Tuning
-from xapp.signing import Signer
+from xapp.signing import KnownKeys, Signer, sign_document
 
 T = 1_800_000_000_000
 NAMES = topics()
@@ -312,6 +321,32 @@ async def test_under_the_kill_switch_a_proposal_waits_and_its_release_lets_it_th
         done = await the_final(rig, "p1")
         assert (done["action"], done["attempt"], done["until_ms"]) == ("APPLY", 2, None)
         assert done["decided_at_ms"] - released < 700, "woken by the switch, not found by the look of every second"
+
+
+async def test_what_a_guard_kept_that_is_trusted_no_more_still_holds_back_and_never_releases() -> None:
+    """The message itself is long gone from `answers`, as after its retention."""
+    where = Rig.partition_of_region()
+    signers = [Signer.of_seed(bytes([n]) * 32) for n in range(2)]
+
+    async def keep(rig: Rig, mode: str, offset: int, signer: Signer) -> None:
+        kept = Kept(None, offset, SwitchMessage.model_validate(said(mode)))
+        value = sign_document(kept_document(kept, where), signer)
+        await rig._producer.send_and_wait(rig.prefix + "controls", value, key=b'{"switch":null}', partition=where)
+
+    with EmbeddedBroker() as broker:
+        rig = Rig(broker.bootstrap_servers)
+        await rig.open()
+        settings = GuardSettings.embedded(broker.bootstrap_servers, hold_ms=0)
+        for number, (mode, offset, signer, held) in enumerate(
+            [("hold", 5, 0, True), ("live", 6, 0, True), ("live", 7, 1, False), ("hold", 4, 0, False)]
+        ):
+            await keep(rig, mode, offset, signers[signer])
+            guard = Guard(settings, contracts(), signer=signers[1], trusted=KnownKeys([signers[1].public_key]))
+            async with running(guard):
+                await rig.send("telemetry", report(f"r{number}", 9))
+                await rig.send("proposals", proposal(f"p{number}"))
+                assert blocking(await the_final(rig, f"p{number}")) == (["kill_switch"] if held else []), number
+        await rig.close()
 
 
 async def test_under_the_kill_switch_a_proposal_ends_at_hold_ms_and_other_actions_are_what_they_were() -> None:
