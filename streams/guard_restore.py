@@ -22,8 +22,8 @@ from streams.reading import read_to
 from streams.switching import Kept, read_kept
 from streams.topics import NoRegion, Topics, region_of
 from xapp.chain import Chain, ChainError, Checkpoint
-from xapp.leases import AppliedControl, ControlError, read_control
-from xapp.model import SWITCH_MODES
+from xapp.control_document import ControlError, read_control
+from xapp.model import SWITCH_MODES, AppliedControl
 from xapp.signing import EnvelopeError, KnownKeys, check_document, open_envelope
 
 ANSWERED_LIMIT: Final = 10_000
