@@ -86,6 +86,7 @@ class Guard:
         self._traced = tracing is not None
         every = (self.metrics, *observers, *(() if tracing is None else (tracing,)))
         self._observers = Observers(every, self.counters.observer_failed)
+        self.counters.observer_failures.update({type(observer).__name__: 0 for observer in every})
         self._topics = settings.topics
         self._contracts = contracts
         self._clock = clock
@@ -174,6 +175,7 @@ class Guard:
     def observe(self, observer: Observer) -> None:
         """Tell an observer of every decision that is published from now on."""
         self._observers.add(observer)
+        self.counters.observer_failures[type(observer).__name__] += 0  # what begins at 1 never rose, to an alert
 
     async def start(self) -> None:
         """Connect, join, take up what is ours. Alone, it returns once all evidence is rebuilt.

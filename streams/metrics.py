@@ -18,15 +18,19 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.registry import Collector
 
+from streams import logs
 from streams.observing import Published
 
 if TYPE_CHECKING:
     from streams.guard import Guard
-    from streams.status import PartitionStatus
+    from streams.status import PartitionStatus, SourceView
 
 PREFIX: Final = "ricxapp_wirelessops_"
 WORST_SOURCES: Final = 20
 """Sources whose age is told one by one: the worst. How many there are of each state is told of all."""
+MOST_NAMED: Final = 1_000
+"""Sources that are told by name in the life of a guard; the age of the worst of any others is told under `(other)`."""
+OTHER: Final = "(other)"
 BUCKETS_S: Final = (
     0.00025, 0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 )  # fmt: skip
@@ -57,6 +61,11 @@ _LABELLED: Final[Mapping[str, tuple[str, str, str]]] = {
     "answers": ("answers", "verdict", "Operators' answers read."),
     "observer_failures": ("observer_failures", "observer", "Failures of a metric, log, trace or alarm; see the log."),
 }
+_KNOWN: Final[Mapping[str, Sequence[str]]] = {
+    "outcomes": ("applied", "refused", "unacknowledged", "effect", "no_effect"),
+    "answers": ("approve", "deny"),
+}
+"""Labels that are told from the start: what begins at 1 has not risen, to Prometheus."""
 
 
 class Histogram:
@@ -92,6 +101,7 @@ class Metrics(Collector):
         self._decisions: Counter[tuple[str, str, bool, str]] = Counter()
         self._repairs: Counter[str] = Counter()
         self._stages = {stage: Histogram() for stage in STAGES}
+        self._named: set[tuple[str, str]] = set()
         ProcessCollector(registry=self.registry)
         self.registry.register(self)
 
@@ -118,7 +128,16 @@ class Metrics(Collector):
         yield from self._of_the_guard()
         statuses = self._guard.statuses
         yield from _of_partitions(statuses)
-        yield from _of_evidence(statuses, self._clock())
+        yield from _of_evidence(statuses, self._clock(), self._name)
+
+    def _name(self, view: SourceView) -> tuple[str, str]:
+        """The labels of a source. Whoever may write telemetry may name ever new ones: they would be series for ever."""
+        name = (view.region, view.source)
+        if name not in self._named:
+            if len(self._named) >= MOST_NAMED:
+                return OTHER, OTHER
+            self._named.add(name)
+        return name
 
     def _of_decisions(self) -> Iterator[Metric]:
         decisions = CounterMetricFamily(
@@ -151,7 +170,7 @@ class Metrics(Collector):
         for field, (name, text) in _COUNTS.items():
             yield CounterMetricFamily(PREFIX + name, text, value=getattr(counters, field))
         for field, (name, label, text) in _LABELLED.items():
-            yield _counted(name, text, label, getattr(counters, field))
+            yield _counted(name, text, label, dict.fromkeys(_KNOWN.get(field, ()), 0) | getattr(counters, field))
         prefix, names = self._guard.settings.prefix, self._guard.settings.topics
         inputs = (names.telemetry, names.proposals, names.queries, names.outcomes, names.answers)
         letters = {topic.removeprefix(prefix): counters.dead_letters[topic] for topic in inputs}  # 0 is told too
@@ -164,6 +183,8 @@ class Metrics(Collector):
         yield _gauge("ready", text, float(guard.ready))
         text = "For how long the oldest write to Kafka has gone unacknowledged."
         yield _gauge("unacknowledged_write_seconds", text, guard.unacknowledged_s)
+        text = "Lines of the log that were dropped because nobody read them."
+        yield CounterMetricFamily(PREFIX + "log_lines_dropped", text, value=logs.dropped())
         build = GaugeMetricFamily(
             PREFIX + "build_info", "Always 1: the version, and the guard's name.", labels=("version", "guard")
         )
@@ -216,7 +237,9 @@ def _of_partitions(statuses: Mapping[int, PartitionStatus]) -> Iterator[Metric]:
     yield _gauge("leases", "Leases on control keys that are held.", sum(s.leases for s in statuses.values()))
 
 
-def _of_evidence(statuses: Mapping[int, PartitionStatus], now_ms: int) -> Iterator[Metric]:
+def _of_evidence(
+    statuses: Mapping[int, PartitionStatus], now_ms: int, name: Callable[[SourceView], tuple[str, str]]
+) -> Iterator[Metric]:
     sources = GaugeMetricFamily(
         PREFIX + "sources",
         "Sources that some contract lists, by state: up, stale (up, and older than their limit), outage.",
@@ -240,9 +263,13 @@ def _of_evidence(statuses: Mapping[int, PartitionStatus], now_ms: int) -> Iterat
         labels=labels,
     )
     listed = (view for status in statuses.values() for view in status.sources if view.event_time_ms is not None)
+    told = set[tuple[str, str]]()
     for view in heapq.nlargest(WORST_SOURCES, listed, key=lambda view: view.excess(now_ms)):
-        ages.add_metric((view.region, view.source), (view.age_ms(now_ms) or 0) / 1000)
-        limits.add_metric((view.region, view.source), view.limit_ms / 1000)
+        known_as = name(view)
+        if known_as not in told:
+            told.add(known_as)
+            ages.add_metric(known_as, (view.age_ms(now_ms) or 0) / 1000)
+            limits.add_metric(known_as, view.limit_ms / 1000)
     yield ages
     yield limits
 

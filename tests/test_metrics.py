@@ -7,8 +7,9 @@ import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from guard_rig import PARTITIONS, REGION, Rig, contracts, guarded, proposal, report, running
@@ -16,9 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
+from streams.alarm_watch import EscalationBell
 from streams.broker import EmbeddedBroker
 from streams.guard import Guard, unix_ms
-from streams.metrics import BUCKETS_S, PREFIX, WORST_SOURCES, Histogram, render
+from streams.messages import AnswerMessage, OutcomeMessage
+from streams.metrics import BUCKETS_S, OTHER, PREFIX, WORST_SOURCES, Histogram, render
 from streams.observing import Published
 from streams.settings import GuardSettings
 from streams.status import PartitionStatus, SourceView
@@ -132,6 +135,39 @@ async def test_only_the_worst_sources_are_told_one_by_one() -> None:
         series = scraped(guard)
     ages = {dict(labels)["source"] for (name, labels) in series if name == "evidence_age_seconds"}
     assert ages == {f"s{n}" for n in range(200 - WORST_SOURCES, 200)}
+
+
+async def test_ever_new_sources_do_not_make_ever_new_series(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streams.metrics.MOST_NAMED", 50)
+    told = set[tuple[str, str]]()
+    async with guarded() as (_, guard):
+        await until(lambda: guard.statuses.keys() == set(range(PARTITIONS)))
+        now_ms, was = unix_ms(), guard.statuses[0]
+        for number in range(40):
+            views = [
+                SourceView(f"r{number}", f"s{n}", "up", now_ms - 60_000 * (number + 1) - n, now_ms, 10_000, None)
+                for n in range(20)
+            ]
+            guard.statuses[0] = replace(was, sources=views)  # type: ignore[index]
+            series = scraped(guard)
+            ages = [dict(labels) for name, labels in series if name == "evidence_age_seconds"]
+            told |= {(labels["region"], labels["source"]) for labels in ages}
+        assert value(series, "evidence_age_seconds", region=OTHER, source=OTHER) >= 40 * 60
+    assert len(told) == 51
+
+
+async def test_what_can_be_counted_is_told_as_0_before() -> None:
+    """An alert on `increase` never hears of a series that begins at 1."""
+    guard = Guard(GuardSettings.embedded("localhost:1"), contracts(), observers=[Breaking()])
+    guard.observe(EscalationBell())
+    series = scraped(guard)
+    for name, label, values in (
+        ("observer_failures_total", "observer", {"Metrics", "Breaking", "EscalationBell"}),
+        ("outcomes_total", "outcome", set(get_args(OutcomeMessage.model_fields["outcome"].annotation))),
+        ("answers_total", "verdict", set(get_args(AnswerMessage.model_fields["verdict"].annotation))),
+    ):
+        found = {dict(labels)[label]: count for (known, labels), count in series.items() if known == name}
+        assert found == dict.fromkeys(values, 0)
 
 
 async def test_the_text_is_what_promtool_takes() -> None:
