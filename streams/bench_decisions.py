@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Final
 
 from xapp.authorization import decision_json
 from xapp.contracts import shipped
 from xapp.engine import assure
 from xapp.episode import read_proposal
-from xapp.model import Episode, Observation
+from xapp.leases import ControlBook
+from xapp.model import AppliedControl, Episode, Observation
 
 NOW_MS: Final = 1_790_000_000_000
 REPORTS: Final = 8
 """Reports of the radio fields in the episode, 100 ms apart: with the rest, 20 observations."""
+
+FEW_HELD: Final = 10
+MANY_HELD: Final = 2000
+"""Controls held of one key, of which none is acknowledged."""
 
 
 def episode() -> Episode:
@@ -68,3 +73,32 @@ def measure_decisions(count: int = 5000) -> dict[str, float]:
         "decision_p99_ms": 1000 * times[count * 99 // 100],
         "decisions_per_s": count / elapsed,
     }
+
+
+def measure_one_key(count: int = 200) -> dict[str, float]:
+    """`held_ratio`: CPU of the controls of one decision on a key of which many are held, over that with few held;
+    `held_us`: the former, in µs.
+    """
+    few, many = (_held(held, count) for held in (FEW_HELD, MANY_HELD))
+    return {"held_ratio": many / few, "held_us": 1e6 * many}
+
+
+def _held(held: int, count: int) -> float:
+    """CPU seconds to look up what a decision depends on, and to enter what it grants; the least of some rounds."""
+    times = []
+    for _ in range(5):
+        book = ControlBook(history_ms=0)
+        for i in range(held):
+            book.grant(_control(i))
+        started = process_time()
+        for i in range(held, held + count):
+            book.controls_for("key", None, NOW_MS + i)
+            book.snapshot()
+            book.grant(_control(i))
+        times.append((process_time() - started) / count)
+    return min(times)
+
+
+def _control(number: int) -> AppliedControl:
+    values = {"bandwidth": {"value": float(number % 3), "unit": "MHz"}}
+    return AppliedControl("key", f"d-{number:06}", f"p-{number}", values, NOW_MS + number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import sys
 from typing import Any
 
 import orjson
@@ -715,6 +716,40 @@ def test_each_element_keeps_the_control_that_set_it_last() -> None:
     for c in (one, two, three):
         book.grant(c)
     assert ids(book.controls_for(KEY, None, T)) == ["1", "2", "3"]
+
+
+def _calls(held: int, **said: Any) -> int:
+    """How many functions are called for a decision on a key of which so many controls are held, and its grant."""
+    book = ControlBook(history_ms=0)
+    said = {"merged_with": "p-0"} | said if "lease_until_ms" in said else said
+    for i in range(held):
+        book.grant(applied(f"{i:04}", at=T + i, value=float(i % 3), **said if i else {}))
+        if i % 7 == 3:
+            book.outcome(f"d-{i:04}", "refused", T + i)
+        elif "ack_until_ms" in said:
+            book.outcome(f"d-{i:04}", "applied", T + i)
+    assert len(book) > held // 2
+    count = 0
+
+    def called(_: Any, event: str, __: Any) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(called)
+    try:
+        book.controls_for(KEY, None, T + held)
+        book.snapshot()
+        book.grant(applied("new", at=T + held, value=1.0, **said))
+        book.leased(T + held)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("said", [{}, {"ack_until_ms": T + 9000}, {"lease_until_ms": T + 9000}])
+def test_a_decision_costs_no_more_where_more_is_held_of_its_key(said: dict[str, Any]) -> None:
+    """Neither where nothing is acknowledged, nor where all is, nor where one lease is repeated; with refusals."""
+    assert _calls(1500, **said) <= 2 * _calls(30, **said)
 
 
 _STEPS = st.lists(
