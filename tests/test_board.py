@@ -279,6 +279,16 @@ def test_the_newest_control_of_a_key_is_its_lease_and_outcomes_say_what_became_o
     assert [found["state"] for found in board.leases(T0 + 20)] == ["effect"]
 
 
+def test_an_outcome_that_is_read_before_its_control_counts_as_well() -> None:
+    board = Board()
+    for kind in ("effect", "applied"):
+        assert board.take("outcomes", outcome(kind, "d2"))
+    for decision_id, state in (("d1", "granted"), ("d2", "effect")):
+        board.take("controls", control(decision_id))
+        assert [found["state"] for found in board.leases(T0)] == [state]
+    assert not board.take("outcomes", outcome("applied", "d" * 1_000_000))
+
+
 def test_a_lease_leaves_the_board_soon_after_its_end() -> None:
     board = Board()
     board.take("controls", control())

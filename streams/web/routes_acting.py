@@ -140,7 +140,7 @@ def acting_routes(
         request[ACT] |= {"switch_id": message.switch_id, "partitions": written.partitions, "failed": written.failed}
         document = {"switch": message.model_dump(), "partitions": written.partitions, "failed": written.failed}
         if not written.partitions:
-            raise Refused(503, f"the switch may not be in force anywhere: {written.why}")
+            raise Refused(503, f"the switch is not known to be written anywhere, and may be yet: {written.why}")
         return reply(document)
 
     return [
