@@ -225,12 +225,14 @@ def what_changed(came: Any, before: Any, now: Any) -> str:
     moved_db = abs(e2(dispute) - e2(before))
     if moved_db > SINR_TOLERANCE_DB:
         return f"it had moved by {moved_db:.1f} dB"
-    answered_ms = max((one["at_ms"] for one in now["answers"]), default=0)
-    late_ms = now["summary"]["decided_at_ms"] - answered_ms
-    expect(
-        late_ms > SINR_FRESH_MS, f"it settled nothing, {late_ms} ms old; {e2(before)} is {e2(dispute)} now"
-    )
-    return f"the answer was {late_ms} ms old"
+    answers = [one for one in now["answers"] if one["settles"]]
+    newest = max(answers, key=lambda one: one["at_ms"])
+    late_ms = now["summary"]["decided_at_ms"] - newest["at_ms"]
+    if late_ms > SINR_FRESH_MS:
+        return f"the answer was {late_ms} ms old"
+    newer = {one["id"] for one in dispute["observations"]} - set(newest["settles"])
+    expect(bool(newer), f"it names all that is disputed, is {late_ms} ms old, and settled nothing")
+    return "a report came between the answer and its decision"
 
 
 def e2(dispute: Any) -> float:
