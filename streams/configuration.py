@@ -54,6 +54,7 @@ class Configuration:
         self._options = options
         self._taken: bytes | None = None
         self._seen: bytes | None = None
+        self._unread: str | None = None
         self.refused: str | None = None
         self.restart_for: tuple[str, ...] = ()
 
@@ -98,15 +99,21 @@ class Configuration:
             try:
                 content = await asyncio.to_thread(self._path.read_bytes)
             except OSError as error:
-                self._seen = self._taken = None
-                self._refuse(f"{self._path}: {error.strerror or error}")
+                self.unreadable(f"{self._path}: {error.strerror or error}")
             else:
                 self.look(content)
             await asyncio.sleep(LOOK_S)
 
+    def unreadable(self, why: str) -> None:
+        """It cannot be read now. That counts when it was so twice in a row: then it is not being replaced."""
+        if self._unread == why:
+            self._refuse(why)
+        self._unread, self._seen, self._taken = why, None, None
+
     def look(self, content: bytes) -> None:
         """What the descriptor holds now. It counts when it was seen twice in a row: then it is not half written."""
         assert self._path is not None
+        self._unread = None
         stable, self._seen = content == self._seen, content
         if not stable or content == self._taken:
             return

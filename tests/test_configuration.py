@@ -145,6 +145,20 @@ def test_what_was_read_can_be_written_back() -> None:
     assert in_force(configuration) == {**shown, "hold_ms": 77}
 
 
+def test_a_descriptor_that_is_gone_for_one_look_is_no_fault() -> None:
+    configuration = configured(read_descriptor(descriptor(), FILE), path=FILE)
+    for _ in range(3):
+        configuration.unreadable("No such file")
+        assert configuration.refused is None
+        configuration.look(descriptor())
+    configuration.unreadable("No such file")
+    configuration.unreadable("No such file")
+    assert configuration.refused == "No such file"
+    configuration.look(descriptor())
+    configuration.look(descriptor())
+    assert configuration.refused is None
+
+
 def test_no_secret_is_shown() -> None:
     document = {"db": {"password": "s3cret"}, "controls": {"alarm_url": "http://user:s3cret@host:1/a"}}
     read = read_descriptor(json.dumps(document).encode(), FILE)
