@@ -117,11 +117,9 @@ class ControlBook:
     def due(self, t_ms: int) -> Due:
         """What is due at t. Nothing changes by asking: publish it, and note it as an `outcome`."""
         waiting = [self._rows[self._key_of[i]].held[i] for i in self._watched]
-        waiting.sort(key=control_order)
-        late = tuple(
-            c for c in waiting if c.outcome == "granted" and c.ack_until_ms is not None and c.ack_until_ms < t_ms
-        )
-        return Due(late, tuple(c for c in waiting if c.outcome == "applied"))
+        late = (c for c in waiting if c.outcome == "granted" and c.ack_until_ms is not None and c.ack_until_ms < t_ms)
+        applied = (c for c in waiting if c.outcome == "applied")
+        return Due(tuple(sorted(late, key=control_order)), tuple(sorted(applied, key=control_order)))
 
     def controls(self) -> tuple[AppliedControl, ...]:
         """All controls held, in canonical order."""
