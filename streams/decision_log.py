@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any, Final
+
 import structlog
 
 from streams.observing import Published
+
+LONGEST_NAME: Final = 200
 
 log = structlog.get_logger(__name__)
 
@@ -27,9 +31,14 @@ class DecisionLog:
             final=published.final,
             attempt=published.attempt,
             codes=published.codes,
-            proposer=published.proposal.get("proposer"),
-            contract=published.proposal.get("contract_ref"),
+            proposer=_name(published.proposal.get("proposer")),
+            contract=_name(published.proposal.get("contract_ref")),
             waited_ms=round(published.waited_s * 1000),
             decide_ms=round(published.decide_s * 1000, 3),
             publish_ms=round(published.publish_s * 1000, 3),
         )
+
+
+def _name(given: Any) -> str | None:
+    """What a proposal names, as far as a line holds it; None for what is no name: it may be anything of any size."""
+    return given[:LONGEST_NAME] if isinstance(given, str) else None

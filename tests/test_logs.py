@@ -15,7 +15,7 @@ from guard_rig import Rig, contracts, proposal, report, running
 
 from streams import logs
 from streams.broker import EmbeddedBroker
-from streams.decision_log import DecisionLog
+from streams.decision_log import LONGEST_NAME, DecisionLog
 from streams.guard import Guard
 from streams.logs import MOST_BYTES, Lines, dropped, log_to, log_to_stderr
 from streams.settings import GuardSettings, LogLevel
@@ -90,6 +90,21 @@ async def test_what_a_proposer_sends_is_not_logged(capsys: Any) -> None:
     lines, _ = await logged("debug", capsys)
     assert lines
     assert not any(SECRET in orjson.dumps(line).decode() for line in lines)
+
+
+@pytest.mark.parametrize("proposer", ["x" * 1_000_000, {"token": SECRET}, [SECRET], 7])
+async def test_what_stands_for_a_name_makes_no_endless_line_and_tells_no_secret(proposer: Any, capsys: Any) -> None:
+    log_to_stderr()
+    with EmbeddedBroker() as broker:
+        guard = Guard(GuardSettings.embedded(broker.bootstrap_servers), contracts(), observers=[DecisionLog()])
+        rig = Rig(broker.bootstrap_servers)
+        async with running(guard):
+            await rig.open()
+            await rig.send("proposals", proposal("p1", proposer=proposer))
+            await rig.wait_for("control", lambda d: d["final"])
+        await rig.close()
+    (line,) = [line for line in read_back(capsys) if line["event"] == "decision"]
+    assert line["proposer"] in ("x" * LONGEST_NAME, None)
 
 
 def test_a_line_is_not_lost_for_a_value_that_json_has_no_form_for(capsys: Any) -> None:
