@@ -49,7 +49,8 @@ def _held_back(switch: Switch, planned: Mapping[str, Any]) -> str:
     would = "APPLY would have been released: " + ", ".join(f"{name} = {_quantity(e)}" for name, e in planned.items())
     if switch.mode == "shadow":
         return f"Shadow mode: {would} ({switched(switch).detail})."
-    return f"Kill switch: {would} ({switched(switch).detail}). What still waits is decided again when the switch is released."
+    follow = "What still waits is decided again when the switch is released."
+    return f"Kill switch: {would} ({switched(switch).detail}). {follow}"
 
 
 def _quantity(entry: Mapping[str, Any]) -> str:
