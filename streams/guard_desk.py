@@ -308,7 +308,9 @@ class Desk:
         codes = frozenset(v.code for v in decision.violations if v.blocking)
         asked = None
         if decision.action == "ESCALATE":
-            proposal.respite_ms = t_ms + self._tuning.now.hold_ms
+            proposal.escalated = True
+        elif proposal.escalated:
+            proposal.escalated, proposal.respite_ms = False, t_ms + self._tuning.now.hold_ms
         until_ms = self._until_ms(proposal, decision.action)
         final = decision.action in ("APPLY", "ABSTAIN") or SHADOW in codes or t_ms >= until_ms
         letters: list[Outgoing] = []

@@ -22,10 +22,11 @@ class OpenProposal:
     """One proposal without a final decision.
 
     `message`: its Kafka message. `until_ms`: when it gets its final decision at the latest, but while it is escalated:
-    then `escalated_until_ms`, for a person is slower than evidence, and until `respite_ms` where it was escalated just
-    before. `since_sequence`: all decisions on it have at least this sequence. `attempt`: decisions published so far;
-    `said`: what the last of them said (action, blocking codes); `answered`: an operator answered since. `keys` and
-    `wake_ms`: what it waits for. `began_ms`: when it was first decided, at the earliest.
+    then `escalated_until_ms`, for a person is slower than evidence; and `respite_ms` where it was escalated before.
+    `escalated`: whether it was when last decided. `since_sequence`: all decisions on it have at least this sequence.
+    `attempt`: decisions published so far; `said`: what the last of them said (action, blocking codes); `answered`: an
+    operator answered since. `keys` and `wake_ms`: what it waits for. `began_ms`: when it was first decided, at the
+    earliest.
     """
 
     message: Any
@@ -35,6 +36,7 @@ class OpenProposal:
     until_ms: int
     escalated_until_ms: int
     respite_ms: int = 0
+    escalated: bool = False
     since_sequence: int = 0
     attempt: int = 0
     said: tuple[str, frozenset[str]] | None = None
