@@ -1,11 +1,16 @@
-"""An operator's answer to an ESCALATE, made from its record: what is disputed, and what settles it. Pure."""
+"""An operator's answer to an ESCALATE: made from its record (pure: what is disputed, and what settles it), written."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+import orjson
+from aiokafka import AIOKafkaProducer
+
+from streams.headers import cloud_event
 from streams.messages import AnswerMessage, Seen, Settled
+from streams.topics import Topics
 from xapp.integrity.operator import SETTLEABLE
 
 _FORM: Final = "a field is settled as FIELD=VALUE or FIELD@SUBJECT=VALUE:UNIT"
@@ -115,6 +120,21 @@ def answer_to(
             "settles": [settled.model_dump() for settled in settle(record, said)],
         }
     )
+
+
+async def write_answer(
+    producer: AIOKafkaProducer, topics: Topics, region: str, partition: int, message: AnswerMessage
+) -> None:
+    """Write an answer to `answers`, where proposals of its region are; done once Kafka has it.
+
+    `partition`: the region's. Raises `aiokafka.errors.KafkaError`; a write that is cancelled may stand all the same.
+    """
+    headers = cloud_event(
+        event_id=message.answer_id, source=f"/wirelessops/operator/{message.operator}", kind=message.format,
+        time_ms=message.at_ms,
+    )  # fmt: skip
+    value = orjson.dumps(message.model_dump())
+    await producer.send_and_wait(topics.answers, value, key=region.encode(), partition=partition, headers=headers)
 
 
 def _value(text: str) -> Any:

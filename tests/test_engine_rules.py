@@ -99,6 +99,19 @@ def test_a_newer_head_of_the_secondary_dissents_only_beyond_the_tolerance() -> N
         assert decide(episode)["action"] == action
 
 
+def test_a_conflict_names_sources_and_values_in_the_fields_unit_first_and_the_observations_after() -> None:
+    episode = clean()
+    episode["contract"]["fields"]["capacity"]["sources"].append("o1:north")
+    episode["observations"] += [
+        observation("z", "capacity", 90_000, "o1:north", unit="kHz"), observation("o9", "cqi", 5, "e2"),
+    ]  # fmt: skip
+    details = {v["field"]: v["detail"] for v in decide(episode)["violations"] if v["code"] == "conflict"}
+    assert details == {
+        "cqi": "rt says 10, e2 says 5: more than the tolerance apart ('o1', 'o9')",
+        "capacity": "oam says 60 MHz, o1:north says 90 MHz: more than the tolerance apart ('o3', 'z')",
+    }
+
+
 def test_a_stale_dissenter_is_no_conflict() -> None:
     episode = clean()
     episode["observations"].append(observation("o9", "cqi", 3, "e2", age_ms=1500))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
@@ -15,16 +15,17 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 from pydantic import ValidationError
 
-from streams.escalations import NotSettled, answer_to
-from streams.headers import cloud_event
+from streams.commands.printing import printable
+from streams.escalations import NotSettled, answer_to, write_answer
 from streams.kafka_config import kafka_security
+from streams.kafka_security import KafkaSecurity
 from streams.lifecycle import stop_all
 from streams.logs import log_to_stderr
 from streams.messages import AnswerMessage
 from streams.reading import read_to
 from streams.settings import SettingsError
 from streams.tailing import connect_at_end
-from streams.topics import NoRegion, region_of, topics
+from streams.topics import NoRegion, Topics, region_of, topics
 from xapp.signing import EnvelopeError, open_envelope
 
 _LOOK_BACK: Final = 20_000
@@ -36,8 +37,8 @@ def answer(
     bootstrap_servers: str, proposal_id: str, verdict: str, *, region: str, operator: str, reason: str,
     settles: Sequence[str], prefix: str, kafka_config: Path | None,
 ) -> int:  # fmt: skip
-    """Find the newest record of the proposal, and answer it. Exit codes: 0 answered; 1 nothing to answer, or the answer
-    does not fit; 2 a bad option, or no Kafka.
+    """Find the newest record of the proposal, and answer it. Exit codes: 0 answered; 1 nothing to answer (no record, or
+    the proposal has its final decision), or the answer does not fit; 2 a bad option, or no Kafka.
     """
     log_to_stderr()
     try:
@@ -60,42 +61,53 @@ def answer(
 
 
 async def _answer(
-    bootstrap_servers: str, names: Any, security: Any, region: str, proposal_id: str, given: dict[str, Any]
+    bootstrap_servers: str, names: Topics, security: KafkaSecurity, region: str, proposal_id: str, given: dict[str, Any]
 ) -> AnswerMessage:
     async with asyncio.timeout(_CONNECT_S):
         producer, consumer, partition = await connect_at_end(
-            bootstrap_servers, region, (names.answers,), (names.records,), _FETCH_WAIT_MS, security
+            bootstrap_servers, region, (names.answers,), (names.records, names.control), _FETCH_WAIT_MS, security
         )
     try:
-        tp = TopicPartition(names.records, partition)
-        begin = (await consumer.beginning_offsets([tp]))[tp]
-        end = (await consumer.end_offsets([tp]))[tp]
+        held = [TopicPartition(topic, partition) for topic in (names.records, names.control)]
+        begins, ends = await consumer.beginning_offsets(held), await consumer.end_offsets(held)
         record = None
-        async for message in read_to(consumer, {tp: end}, {tp: max(begin, end - _LOOK_BACK)}):
-            if message.key == region.encode():
-                record = _record_of(message.value, proposal_id) or record
+        async for message in read_to(consumer, ends, {tp: max(begins[tp], ends[tp] - _LOOK_BACK) for tp in held}):
+            if message.key != region.encode():
+                continue
+            if message.topic == names.records:
+                record = _of(_in_envelope(message.value), proposal_id) or record
+            elif (decision := _of(message.value, proposal_id)) is not None and decision.get("final") is True:
+                raise NotSettled(_final(decision))
         if record is None:
             raise NotSettled(f"no record of proposal {proposal_id!r} in region {region!r}")
-        message = answer_to(record, at_ms=time.time_ns() // 1_000_000, **given)
-        headers = cloud_event(
-            event_id=message.answer_id, source=f"/wirelessops/operator/{message.operator}", kind=message.format,
-            time_ms=message.at_ms,
-        )  # fmt: skip
-        value = orjson.dumps(message.model_dump())
-        await producer.send_and_wait(names.answers, value, key=region.encode(), partition=partition, headers=headers)
-        return message
+        answer = answer_to(record, at_ms=time.time_ns() // 1_000_000, **given)
+        await write_answer(producer, names, region, partition, answer)
+        return answer
     finally:
         await stop_all(consumer.stop(), producer.stop(), timeout_s=5.0)
 
 
-def _record_of(value: bytes | None, proposal_id: str) -> dict[str, Any] | None:
+def _in_envelope(value: bytes | None) -> bytes | None:
     try:
-        found = orjson.loads(open_envelope(value or b"").payload)
-    except (EnvelopeError, orjson.JSONDecodeError):
+        return open_envelope(value or b"").payload
+    except EnvelopeError:
+        return None
+
+
+def _of(value: bytes | None, proposal_id: str) -> dict[str, Any] | None:
+    """The decision in a message, where it is one on the proposal."""
+    try:
+        found = orjson.loads(value or b"")
+    except orjson.JSONDecodeError:
         return None
     return found if isinstance(found, dict) and found.get("proposal_id") == proposal_id else None
 
 
+def _final(decision: Mapping[str, Any]) -> str:
+    action, explanation = decision.get("action"), decision.get("explanation")
+    return f"it no longer waits for an answer: its final decision is {action}: {explanation}"
+
+
 def _complain(text: str, code: int) -> int:
-    sys.stderr.write(text + "\n")
+    sys.stderr.write("\n".join(map(printable, text.split("\n"))) + "\n")
     return code

@@ -7,14 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 from uuid import uuid4
 
-import orjson
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
-from streams.escalations import answer_to
+from streams.escalations import answer_to, write_answer
 from streams.guard import Guard
 from streams.guard_kafka import Unreachable, connect_producer
-from streams.headers import cloud_event
 from streams.lifecycle import stop_all
 from streams.messages import AnswerMessage, SwitchMessage
 from streams.switching import Written, write_switch
@@ -46,17 +44,10 @@ class Writer:
             record, answer_id=uuid4().hex, verdict=verdict, operator=operator, reason=reason, at_ms=self._clock(),
             said=settles,
         )  # fmt: skip
-        headers = cloud_event(
-            event_id=message.answer_id, source=f"/wirelessops/operator/{operator}", kind=message.format,
-            time_ms=message.at_ms,
-        )  # fmt: skip
         try:
             async with asyncio.timeout(self._timeout_s):
                 producer = await self._connected()
-                await producer.send_and_wait(
-                    self._guard.settings.topics.answers, orjson.dumps(message.model_dump()), key=region.encode(),
-                    partition=partition, headers=headers,
-                )  # fmt: skip
+                await write_answer(producer, self._guard.settings.topics, region, partition, message)
         except (KafkaError, Unreachable, OSError, TimeoutError) as error:
             raise Unanswered(
                 "the answer may not have been written: Kafka did not take it in time "

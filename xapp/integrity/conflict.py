@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from xapp.contract import Field, Member
 from xapp.integrity.fault import Verdict
+from xapp.units import DIMENSIONLESS
 
 _ROUNDING: Final = 1e-9  # section 1
 _OF_TOLERANCE: Final = 1e-3
@@ -56,7 +57,10 @@ def disagreeing(values: Sequence[tuple[str, Any]], field: Field) -> tuple[str, .
 def material_conflict(
     member: Member, heads: Mapping[str, Verdict], sides: Sequence[Verdict]
 ) -> tuple[str, tuple[str, ...]] | None:
-    """(detail, ids) of a disagreement among heads of different sources, or within one source at its head's time."""
+    """(detail, ids) of a disagreement among heads of different sources, or within one source at its head's time.
+
+    The detail names sources and values first, for whoever has to settle it; then the ids, in the same order.
+    """
     field = member.field
     admissible = [v for v in heads.values() if v.fault is None]
     ids = set(disagreeing([(v.observation.id, v.value) for v in admissible], field))
@@ -67,6 +71,14 @@ def material_conflict(
             )
     if not ids:
         return None
-    values = {v.observation.id: v.value for v in (*sides, *admissible)}
-    told = ", ".join(f"'{i}' says {values[i]}" for i in sorted(ids))
-    return f"{told}: more than the tolerance apart", tuple(sorted(ids))
+    found = {v.observation.id: v for v in (*sides, *admissible)}
+    ordered = tuple(sorted(ids))
+    unit = "" if field.unit == DIMENSIONLESS else f" {field.unit}"
+    told = ", ".join(f"{found[i].observation.source} says {_said(found[i].value)}{unit}" for i in ordered)
+    named = ", ".join(f"'{i}'" for i in ordered)
+    return f"{told}: more than the tolerance apart ({named})", ordered
+
+
+def _said(value: Any) -> str:
+    """A value for a person: twelve digits tell all apart that differ by more than `slack`."""
+    return f"{value:.12g}" if type(value) is float else str(value)
