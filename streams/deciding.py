@@ -7,8 +7,8 @@ in the same order, the same proposal bytes, the same t and the same stamp give t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import orjson
@@ -18,15 +18,15 @@ from streams.messages import AnswerMessage, OutcomeMessage, Settled
 from streams.telemetry import SourceStatus, decode
 from streams.wire import parse_object
 from xapp.authorization import decision_json
-from xapp.contract import BindingError, Contract
+from xapp.contract import BindingError, Contract, Resolution
 from xapp.effect import judge_effect
 from xapp.engine import assure, refuse
 from xapp.episode import PROPOSAL_KEY, RECORD_BYTES_KEY, read_proposal
 from xapp.evidence.series import ReportColumns
 from xapp.evidence.store import EvidenceStore
-from xapp.integrity.operator import VERDICT, Named, repeats
+from xapp.integrity.operator import VERDICT, Looked, repeats
 from xapp.leases import ControlBook
-from xapp.model import AppliedControl, Decision, Episode, Malformed, Measurement, Proposal, Report, Switch
+from xapp.model import AppliedControl, Decision, Episode, Malformed, Measurement, Observation, Proposal, Report, Switch
 
 DEFAULT_HISTORY_MS: Final = 60_000
 DEFAULT_HISTORY_COUNT: Final = 4096
@@ -34,6 +34,9 @@ DEFAULT_SPACING_MS: Final = 200
 """Least time between two requests to one source."""
 
 NEVER_MS: Final = 2**62
+
+SEEN_LIMIT: Final = 4_096
+"""Observations that operators looked at, of a region: of the oldest no repetition is settled any more."""
 
 MAX_ID_LENGTH: Final = 1_000
 """Of a proposal's id: what refers to a proposal must fit into any message."""
@@ -165,6 +168,7 @@ class RegionState:
         )
         self.controls = ControlBook(history_ms=longest_budget_ms(contracts))
         self.asks = Asks(spacing_ms)
+        self._seen: dict[tuple[str, str], Looked] = {}  # by operator and observation id
 
     def ingest(self, value: bytes | None, ingest_time_ms: int) -> Ingested:
         """Take in one telemetry message.
@@ -197,43 +201,30 @@ class RegionState:
         return all(other.granted_at_ms <= control.granted_at_ms for other in same)
 
     def take_answer(self, answer: AnswerMessage, ingest_time_ms: int) -> None:
-        """Take in an operator's answer: evidence of origin `operator`. Raises Contradiction as `ingest` does.
-
-        What it names is settled, and what the same sources have repeated since, within the field's tolerance: on a live
-        network the reports that an operator looked at are no longer the newest when the answer arrives.
-        """
+        """Take in an operator's answer: evidence of origin `operator`. Raises Contradiction as `ingest` does."""
         verdict = Measurement(VERDICT, answer.verdict, subject=f"proposal:{answer.proposal_id}", origin="operator")
         settled = [
             Measurement(
-                s.field, s.value, s.unit, subject=s.subject, origin="operator",
-                parents=self._in_dispute(s, ingest_time_ms),
+                s.field, s.value, s.unit, subject=s.subject, origin="operator", parents=tuple(s.observations)
             )
             for s in answer.settles
         ]  # fmt: skip
-        report = Report(f"answer/{answer.answer_id}", f"operator:{answer.operator}", answer.at_ms, (verdict, *settled))
+        source = f"operator:{answer.operator}"
+        report = Report(f"answer/{answer.answer_id}", source, answer.at_ms, (verdict, *settled))
         self.store.append(report, ingest_time_ms)
+        for each in answer.settles:
+            self._note_seen(source, each)
 
-    def _in_dispute(self, settled: Settled, t_ms: int) -> tuple[str, ...]:
-        """The observations that an answer names and that are still held, and their repetitions that are the heads of
-        their sources at t. Of what is held no more the answer says itself what it was.
-        """
-        fields = [c.fields[settled.field] for c in self.contracts.values() if settled.field in c.fields]
-        ids: dict[str, None] = {}
-        seen = {each.id: each for each in settled.seen}
+    def _note_seen(self, operator: str, settled: Settled) -> None:
+        """What an operator looked at: as it is held, else as the answer says, for reports are held for a while only."""
+        said: dict[str, Looked] = {each.id: each for each in settled.seen}
         for identity in settled.observations:
             slot = self.store.find(identity)
-            named: Named | None
-            if slot is None:
-                named = seen.get(identity)
-            else:
-                named = self.store.observation(slot)
-                ids[identity] = None
-            if named is None:
-                continue
-            for head in self.store.as_of(named.subject, named.name, t_ms, t_ms, named.source):
-                if all(repeats(named, head, field) for field in fields):
-                    ids[head.id] = None
-        return tuple(ids)
+            looked = said.get(identity) if slot is None else self.store.observation(slot)
+            if looked is not None:
+                self._seen[operator, identity] = looked
+        while len(self._seen) > SEEN_LIMIT:
+            del self._seen[next(iter(self._seen))]
 
     def note(self, lease: AppliedControl | None, asked: Asked | None) -> None:
         """Note what a decision that was made granted or asked."""
@@ -301,13 +292,35 @@ class RegionState:
             episode_id=f"{self.region}/{proposal.proposal_id}",
             decided_at_ms=t_ms,
             contract=contract,
-            observations=self.store.episode_observations(resolution, t_ms, proposal.proposal_id),
+            observations=self._evidence(contract, resolution, t_ms, proposal.proposal_id),
             proposal=proposal,
             proposal_raw=raw,
             sources=self.asks.terms(self.store.sources(t_ms, resolution.sources), t_ms),
             controls=self.controls.controls_for(proposal.control_key, resolution, t_ms),
             switch=switch,
         )
+
+    def _evidence(
+        self, contract: Contract, resolution: Resolution, t_ms: int, proposal_id: str | None = None
+    ) -> tuple[Observation, ...]:
+        """The evidence that a decision at t can depend on; of answers, with what they settle at t.
+
+        On a live network the reports that an operator looked at are no longer the newest when the answer arrives: what
+        the same sources repeat of them, within the field's tolerance, is settled as they are.
+        """
+        found = self.store.episode_observations(resolution, t_ms, proposal_id)
+        if not self._seen:
+            return found
+        return tuple(self._settling(o, found, contract) if o.origin == "operator" and o.parents else o for o in found)
+
+    def _settling(self, answer: Observation, found: Sequence[Observation], contract: Contract) -> Observation:
+        field, named = contract.fields.get(answer.name), frozenset(answer.parents)
+        looked = [self._seen[answer.source, i] for i in answer.parents if (answer.source, i) in self._seen]
+
+        def settled(o: Observation) -> bool:
+            return o.id in named or (field is not None and any(repeats(each, o, field) for each in looked))
+
+        return replace(answer, parents=tuple(o.id for o in found if o.origin != "operator" and settled(o)))
 
     def effect(self, control: AppliedControl, t_ms: int) -> bool | None:
         """Whether what a control was applied for shows in the evidence; None while that is not known."""
@@ -318,7 +331,7 @@ class RegionState:
             resolution = contract.resolve(control.bindings)
         except BindingError:  # the contract was changed under its id since
             return None
-        observations = self.store.episode_observations(resolution, t_ms)
+        observations = self._evidence(contract, resolution, t_ms)
         return judge_effect(contract, control, observations, self.store.sources(t_ms, resolution.sources), t_ms)
 
     def next_lease_end_ms(self, decision: Decision, contract: Contract, t_ms: int) -> int:

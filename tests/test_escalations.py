@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
+from guard_rig import CONTRACT, contracts, proposal, report
 
+from streams.deciding import History, RegionState, read_proposal_bytes
 from streams.escalations import NotSettled, answer_to, disputes, told
+from streams.messages import AnswerMessage
+from xapp.authorization import decision_json
+from xapp.faithfulness import verify
+from xapp.model import Decision
 
 T0 = 1_790_000_000_000
 
@@ -95,3 +102,71 @@ def test_what_is_no_ambiguity_and_no_conflict_is_not_for_an_operator_to_settle(c
     assert disputes(record(code=code)) == []
     with pytest.raises(NotSettled, match="only to deny: why"):
         answered("approve", "cqi=12", of=record(code=code))
+
+
+DISPUTED = {
+    **CONTRACT,
+    "fields": {
+        **CONTRACT["fields"],
+        "cqi": {**CONTRACT["fields"]["cqi"], "sources": ["e2:gnb-1", "rt:north"], "tolerance": 1},
+    },
+}
+
+
+def state_with(*said: tuple[str, float, int], history: History) -> RegionState:
+    """A region in which each (source, cqi, t) was reported."""
+    state = RegionState("north", contracts(DISPUTED), history)
+    for source, cqi, t_ms in said:
+        state.ingest(report(f"{source}/{t_ms}", cqi, t_ms, source=source), t_ms)
+    return state
+
+
+def decided_in(state: RegionState, t_ms: int) -> Decision:
+    document = {**orjson.loads(proposal("p1")), "created_at_ms": T0}
+    return state.decide(read_proposal_bytes(orjson.dumps(document)), t_ms)
+
+
+def approved(record: dict[str, Any], at_ms: int) -> AnswerMessage:
+    return answer_to(
+        record, answer_id="a1", verdict="approve", operator="alice", reason="seen", at_ms=at_ms, said=["cqi=12"]
+    )
+
+
+@pytest.mark.parametrize("history", [History(), History(count=1)])
+@pytest.mark.parametrize(
+    ("before", "after", "action"),
+    [
+        ((), (), "APPLY"),
+        ((3.5, 12), (), "APPLY"),
+        ((), (3.5, 12), "APPLY"),
+        ((3.9, 12), (2.2, 12.9), "APPLY"),
+        ((), (4.5, 12), "ESCALATE"),
+        ((3.9, 12), (4.8, 12), "ESCALATE"),
+        ((5, 12), (3, 12), "APPLY"),
+    ],
+)
+def test_what_the_sources_repeat_of_what_the_operator_saw_is_settled_whenever_they_repeat_it(
+    before: tuple[float, ...], after: tuple[float, ...], action: str, history: History
+) -> None:
+    """`before` and `after`: reports between the escalation and the answer, and between the answer and the decision."""
+    state = state_with(("e2:gnb-1", 3, T0), ("rt:north", 12, T0), history=history)
+    escalated = decided_in(state, T0 + 10)
+    assert escalated.action == "ESCALATE"
+    answer = approved(orjson.loads(decision_json(escalated)), T0 + 1_500)
+    for t_ms, values in ((T0 + 1_000, before), (T0 + 1_600, after)):
+        if t_ms > answer.at_ms:
+            state.take_answer(answer, answer.at_ms)
+        for source, cqi in zip(("e2:gnb-1", "rt:north"), values, strict=False):
+            state.ingest(report(f"{source}/{t_ms}", cqi, t_ms, source=source), t_ms)
+    found = decided_in(state, T0 + 1_700)
+    assert found.action == action
+    assert verify(orjson.loads(decision_json(found))) == []
+
+
+def test_an_answer_that_is_sent_again_is_the_same_whatever_was_reported_meanwhile() -> None:
+    state = state_with(("e2:gnb-1", 3, T0), ("rt:north", 12, T0), history=History())
+    answer = approved(orjson.loads(decision_json(decided_in(state, T0 + 10))), T0 + 100)
+    state.take_answer(answer, answer.at_ms)
+    state.ingest(report("e2:gnb-1/later", 3, T0 + 200, source="e2:gnb-1"), T0 + 200)
+    state.take_answer(answer, T0 + 300)
+    assert decided_in(state, T0 + 400).action == "APPLY"

@@ -172,18 +172,31 @@ async def test_an_operator_settles_the_conflict_that_the_answer_names() -> None:
         assert guard.stats()["answers"] == {"approve": 1}
 
 
-async def test_an_answer_holds_while_the_sources_repeat_their_dispute_and_not_when_it_is_another() -> None:
+@pytest.mark.parametrize(("later", "action"), [((3, 12), "APPLY"), ((3, 14), "ABSTAIN")])
+async def test_an_answer_holds_while_the_sources_repeat_their_dispute_and_not_when_it_is_another(
+    later: tuple[int, int], action: str
+) -> None:
     async with guarded(document=TWO_SOURCES) as (rig, _):
-        for name, later, action in (("same", (3, 12), "APPLY"), ("another", (3, 14), "ABSTAIN")):
-            decision = await escalated(rig, name)
-            named = [o for v in decision["violations"] if v["blocking"] for o in v["observations"]]
-            for n, (value, source) in enumerate(zip(later, ("e2:gnb-1", "rt:north"), strict=True)):
-                await rig.send("telemetry", report(f"{name}-{n}", value, source=source))
-            await rig.ask(kind="as_of", query_id=name, name="cqi", subject="cell:1/ue:7")  # the reports are taken in
-            await rig.send("answers", answer(decision, "approve", settles=settled(12, named)))
-            if action == "ABSTAIN":
-                await rig.send("answers", answer(decision, "deny", answer_id=f"late/{name}"))
-            assert (await final(rig, name))["action"] == action
+        decision = await escalated(rig)
+        named = [o for v in decision["violations"] if v["blocking"] for o in v["observations"]]
+        for n, (value, source) in enumerate(zip(later, ("e2:gnb-1", "rt:north"), strict=True)):
+            await rig.send("telemetry", report(f"later-{n}", value, source=source))
+        await rig.ask(kind="as_of", query_id="q", name="cqi", subject="cell:1/ue:7")  # the reports are taken in
+        await rig.send("answers", answer(decision, "approve", settles=settled(12, named)))
+        if action == "ABSTAIN":
+            await rig.send("answers", answer(decision, "deny", answer_id="late"))
+        assert (await final(rig, "p1"))["action"] == action
+
+
+async def test_an_answer_serves_who_proposes_after_it_while_it_is_fresh_and_the_dispute_the_same() -> None:
+    async with guarded(document=TWO_SOURCES) as (rig, _):
+        decision = await escalated(rig)
+        await rig.send("answers", answer(decision, "approve", settles=settled(12, ["one#0", "two#0"])))
+        assert (await final(rig, "p1"))["action"] == "APPLY"
+        for n, (value, source) in enumerate(((3, "e2:gnb-1"), (12, "rt:north"))):
+            await rig.send("telemetry", report(f"later-{n}", value, source=source))
+        await rig.send("proposals", proposal("p2", deadline_ms=soon()))
+        assert (await final(rig, "p2"))["action"] == "APPLY"
 
 
 async def test_an_answer_holds_though_the_guard_keeps_no_report_that_the_operator_looked_at() -> None:

@@ -15,7 +15,8 @@ from xapp.contract_loading import load_contract
 from xapp.evidence.graph import evidence_graph
 from xapp.evidence.store import EvidenceStore
 from xapp.faithfulness import verify
-from xapp.model import Measurement, Report
+from xapp.integrity.operator import repeats
+from xapp.model import Measurement, Observation, Report
 from xapp.provenance import prov_json
 
 
@@ -304,3 +305,46 @@ def test_the_store_keeps_answers_apart_from_what_sources_sent() -> None:
     store.append(Report("allow", "operator:alice", T + 1, (replace(denial, value="allow"),)), T)
     assert "deny#0" not in {o.id for o in store.episode_observations(resolution, T)}
     assert "deny#0" in {o.id for o in store.episode_observations(resolution, T, "p-7")}
+
+
+RATE = load_contract(
+    {
+        "contract_id": "rate/1",
+        "fields": {
+            "rate": {
+                "kind": "observed", "unit": "Mbit/s", "freshness_ms": 1_000, "sources": ["e2:gnb-1"], "tolerance": 2,
+            },
+            "bandwidth": {"kind": "planned", "unit": "MHz"},
+        },
+        "constraints": [{"id": "c", "expr": "bandwidth <= rate"}],
+    }
+).fields["rate"]  # fmt: skip
+
+
+def looked(value: Any, unit: str | None, source: str = "e2:gnb-1", name: str = "rate") -> Observation:
+    return Observation("o", name, value, unit, source, 1, 1, subject="cell:1")
+
+
+@pytest.mark.parametrize(
+    ("saw", "says", "unit", "same"),
+    [
+        (3, 4.5, "Mbit/s", True),
+        (3, 5.5, "Mbit/s", False),
+        (3_000, 4_500, "kbit/s", True),
+        (3_000, 5_500, "kbit/s", False),
+        (0.003, 0.0045, "Gbit/s", True),
+        (0.003, 0.0055, "Gbit/s", False),
+        (3, 3, None, True),
+        (3, 3.5, None, False),
+        (3, 3.5, "furlong", False),
+        (True, 1, "Mbit/s", False),
+        (None, None, "Mbit/s", True),
+        (None, 3, "Mbit/s", False),
+    ],
+)
+def test_a_source_repeats_what_was_seen_within_the_tolerance_of_the_field_in_the_unit_of_the_field(
+    saw: Any, says: Any, unit: str | None, same: bool
+) -> None:
+    assert repeats(looked(saw, unit), looked(says, unit), RATE) is same
+    assert not repeats(looked(saw, unit, source="rt:north"), looked(says, unit), RATE)
+    assert not repeats(looked(saw, unit), looked(says, "kHz"), RATE)

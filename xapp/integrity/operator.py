@@ -11,6 +11,7 @@ from xapp.integrity.conflict import differ, disagreeing
 from xapp.integrity.examination import Examination, remaining
 from xapp.integrity.fault import Verdict
 from xapp.model import Observation, Scalar, Violation
+from xapp.plan import convert, unit_fault
 
 SETTLEABLE: Final = frozenset({"ambiguous_schema", "ambiguous_unit", "conflict", "out_of_order"})
 VERDICT: Final = "operator_verdict"  # the name of an answer about a whole proposal
@@ -68,8 +69,17 @@ def denial(ledger: Ledger, proposal_id: str) -> Observation | None:
     return min(found, key=lambda o: o.id, default=None)
 
 
-class Named(Protocol):
-    """What was said by an observation that an answer names."""
+class Looked(Protocol):
+    """An observation as an operator looked at it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def source(self) -> str: ...
+
+    @property
+    def subject(self) -> str | None: ...
 
     @property
     def value(self) -> Scalar | None: ...
@@ -78,8 +88,34 @@ class Named(Protocol):
     def unit(self) -> str | None: ...
 
 
-def repeats(named: Named, head: Observation, field: Field) -> bool:
-    """Whether a source still says what an answer names: in the same unit, within the field's tolerance."""
-    if named.value is None or head.value is None or type(named.value) is not type(head.value):
+def repeats(named: Looked, head: Observation, field: Field) -> bool:
+    """Whether a source still says what an operator looked at: of the same, in the same unit, within the tolerance (which
+    is in the field's unit).
+    """
+    if (named.source, named.subject, named.name) != (head.source, head.subject, head.name):
+        return False
+    if named.value is None or head.value is None or _kind(named.value) is not _kind(head.value):
         return named.value is None and head.value is None
-    return named.unit == head.unit and not differ(head.value, named.value, field)
+    if named.unit != head.unit:
+        return False
+    if field.type != "number" or _kind(head.value) is not float:
+        return head.value == named.value
+    said, seen = (_in_field(float(value), head.unit, field) for value in (head.value, named.value))
+    if said is None or seen is None:
+        return head.value == named.value  # what the tolerance is in this unit is not known
+    return not differ(said, seen, field)
+
+
+def _in_field(value: float, unit: str | None, field: Field) -> float | None:
+    """The value in the field's unit; None where it has none."""
+    if unit_fault(unit, field.unit)[0] is not None:
+        return None
+    try:
+        return convert(value, unit, field.unit)
+    except (ArithmeticError, ValueError):
+        return None
+
+
+def _kind(value: Scalar) -> type:
+    """Numbers are of one kind: a source may say 12 and then 12.5."""
+    return float if type(value) is int else type(value)
