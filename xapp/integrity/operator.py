@@ -89,8 +89,8 @@ class Looked(Protocol):
 
 
 def repeats(named: Looked, head: Observation, field: Field) -> bool:
-    """Whether a source still says what an operator looked at: of the same, in the same unit, within the tolerance (which
-    is in the field's unit).
+    """Whether a source still says what an operator looked at: of the same, in the same unit, within the tolerance of
+    the field, which is in the unit of the field.
     """
     if (named.source, named.subject, named.name) != (head.source, head.subject, head.name):
         return False
