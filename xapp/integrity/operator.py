@@ -92,12 +92,10 @@ def repeats(named: Looked, head: Observation, field: Field) -> bool:
     """Whether a source still says what an operator looked at: of the same, in the same unit, within the tolerance of
     the field, which is in the unit of the field.
     """
-    if (named.source, named.subject, named.name) != (head.source, head.subject, head.name):
+    if (named.source, named.subject, named.name, named.unit) != (head.source, head.subject, head.name, head.unit):
         return False
     if named.value is None or head.value is None or _kind(named.value) is not _kind(head.value):
         return named.value is None and head.value is None
-    if named.unit != head.unit:
-        return False
     if field.type != "number" or _kind(head.value) is not float:
         return head.value == named.value
     said, seen = (_in_field(float(value), head.unit, field) for value in (head.value, named.value))
