@@ -671,6 +671,38 @@ def test_memory_is_bounded_and_keeps_the_value_last_applied() -> None:
     assert len(held) == 30  # a lease is never forgotten
 
 
+class Swept(ControlBook):
+    """Counts how often everything is looked at."""
+
+    sweeps = 0
+
+    def expire(self, t_ms: int) -> None:
+        self.sweeps += 1
+        super().expire(t_ms)
+
+
+def test_a_grant_does_not_look_at_everything_where_more_keys_are_busy_than_the_limit() -> None:
+    book = Swept(history_ms=1000, answer_ms=0, key_limit=100)
+
+    def grant(first: int, last: int, at: int) -> int:
+        """How often everything was looked at meanwhile."""
+        before = book.sweeps
+        for i in range(first, last):
+            book.grant(applied(str(i), f"key-{i}", at, lease_until_ms=at + 10_000))
+        return book.sweeps - before
+
+    assert grant(0, 1_000, T) <= 25, "each time a tenth more: 110 · 1.1ⁿ > 1000"
+    assert len(book) == 1_000, "all are leased"
+    mark = book.snapshot()
+    again = grant(1_000, 1_300, T)
+    book.restore(mark)
+    assert grant(1_000, 1_300, T) == again
+    grant(1_300, 1_500, T + 20_000)
+    assert len(book) <= 300, "those that became idle went with the next look"
+    grant(1_500, 1_600, T + 40_000)
+    assert len(book) <= 110, "and the limit counts again"
+
+
 def test_a_superseded_control_is_kept_as_long_as_the_network_may_still_answer() -> None:
     for history, kept in ((0, ["a", "b"]), (60_001, ["a", "b"])):
         book = ControlBook(history_ms=history)

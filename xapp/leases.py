@@ -46,10 +46,11 @@ class ControlBook:
         self._key_of: dict[str, str] = {}  # decision id → control key
         self._coupled: dict[str, dict[str, int]] = {}  # a key → those of controls that name it as coupled, how often
         self._watched: dict[str, None] = {}  # decision ids that await an acknowledgement or an effect
-        self._expire_at = _EXPIRE_AT
+        self._expire_at = _EXPIRE_AT  # controls above which all are looked at, and keys
+        self._expire_at_keys = key_limit + key_limit // 10
         self._journal: list[tuple[AppliedControl | None, AppliedControl | None]] = []  # (before, after)
         self._mark = 0
-        self._expire_at_mark = _EXPIRE_AT
+        self._expire_at_mark = self._expire_at, self._expire_at_keys
 
     def __len__(self) -> int:
         """Controls held."""
@@ -68,7 +69,7 @@ class ControlBook:
             return False
         self._change(None, control)
         self._forget(control.control_key, control.granted_at_ms, control.decision_id)
-        if len(self._key_of) > self._expire_at or len(self._rows) > self.key_limit + self.key_limit // 10:
+        if len(self._key_of) > self._expire_at or len(self._rows) > self._expire_at_keys:
             self.expire(control.granted_at_ms)
         return True
 
@@ -145,6 +146,8 @@ class ControlBook:
                 for control in [*self._rows[key].held.values()]:
                     self._change(control, None)
         self._expire_at = 2 * len(self._key_of) + _EXPIRE_AT
+        left = max(self.key_limit, len(self._rows))  # more than the limit, where so many are busy
+        self._expire_at_keys = left + left // 10
 
     def snapshot(self) -> int:
         """A mark to `restore` to, and the end of the mark before it. From the first one on writes are remembered until
@@ -152,7 +155,7 @@ class ControlBook:
         """
         self._journal.clear()
         self._mark += 1
-        self._expire_at_mark = self._expire_at
+        self._expire_at_mark = self._expire_at, self._expire_at_keys
         return self._mark
 
     def restore(self, mark: int) -> None:
@@ -162,7 +165,7 @@ class ControlBook:
         while self._journal:
             before, after = self._journal.pop()
             self._enter(after, before)
-        self._expire_at = self._expire_at_mark
+        self._expire_at, self._expire_at_keys = self._expire_at_mark
 
     def _change(self, before: AppliedControl | None, after: AppliedControl | None) -> None:
         """Every change goes through here, so that it can be undone: one control as it was held, and as it is now."""
