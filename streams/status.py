@@ -9,7 +9,7 @@ import asyncio
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from streams.settings import GuardSettings
 from streams.topics import MAX_REGION_LENGTH
 from xapp.contract import PLACEHOLDER, Contract
 from xapp.evidence.sources import SourceHistory
+from xapp.evidence.store import EvidenceStore
 
 FORMAT: Final = "wirelessops.status/1"
 EVERY_S: Final = 1.0
@@ -37,34 +38,50 @@ _ENDS_S: Final = 1.0
 
 log = structlog.get_logger(__name__)
 
+_Listed = tuple[tuple[str, int], ...]
+
 
 class Freshness:
-    """How old the evidence of a source may be: the tightest limit of any contract's field that lists the source."""
+    """How old the evidence of a source may be: the tightest limit of any contract's field that lists it, and that it
+    reports.
+    """
 
     def __init__(self, contracts: Iterable[Contract]) -> None:
-        limits: dict[str, int] = {}
+        limits: dict[str, dict[str, int]] = {}  # template of a source → name that it may report → ms
         for contract in contracts:
             for f in contract.fields.values():
                 for template in f.sources:
-                    limits[template] = min(f.freshness_ms, limits.get(template, f.freshness_ms))
+                    of_names = limits.setdefault(template, {})
+                    of_names |= {name: min(f.freshness_ms, of_names.get(name, f.freshness_ms)) for name in f.names}
         self._patterns = [
-            (re.compile(".+".join(re.escape(part) for part in PLACEHOLDER.split(template)[::2]), re.DOTALL), limit_ms)
-            for template, limit_ms in sorted(limits.items(), key=lambda item: item[1])
+            (re.compile(".+".join(re.escape(part) for part in PLACEHOLDER.split(template)[::2]), re.DOTALL), of_names)
+            for template, of_names in limits.items()
         ]
-        self._known: dict[str, int | None] = {}
+        self._known: dict[str, _Listed] = {}
+        self._same: dict[_Listed, _Listed] = {}  # few, and each the same of many sources
 
-    def limit_ms(self, source: str) -> int | None:
-        """The limit of a source, ms; None for one that no contract lists (an operator, a stranger), and for a name that
-        no place is made for: longer than 249 characters, or not printable.
+    def limit_ms(self, source: str, reported: Container[str]) -> int | None:
+        """The limit of a source that reported these normalised names, ms; where it is listed for none of them, the
+        tightest of what it is listed for. None for one that no contract lists (an operator, a stranger), and for a name
+        that no place is made for: longer than 249 characters, or not printable.
         """
         if len(source) > MAX_REGION_LENGTH or not source.isprintable():
             return None
         if source not in self._known:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
-            found = (limit_ms for pattern, limit_ms in self._patterns if pattern.fullmatch(source))
-            self._known[source] = next(found, None)
-        return self._known[source]
+            self._known[source] = self._listed(source)
+        listed = self._known[source]
+        return next((ms for name, ms in listed if name in reported), listed[0][1] if listed else None)
+
+    def _listed(self, source: str) -> _Listed:
+        """The names that a source is listed for, with the limit of each, the tightest first."""
+        found: dict[str, int] = {}
+        for pattern, of_names in self._patterns:
+            if pattern.fullmatch(source):
+                found |= {name: min(ms, found.get(name, ms)) for name, ms in of_names.items()}
+        listed = tuple(sorted(found.items(), key=lambda item: item[1]))
+        return self._same.setdefault(listed, listed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +153,12 @@ async def survey(books: Books, freshness: Freshness, t_ms: int) -> Survey:
     worst: list[tuple[bool, float, str, str, SourceView]] = []
     counts = {"up": 0, "outage": 0, "stale": 0}
     busy_s, began_s = 0.0, time.thread_time()
-    for looked, (region, name, history) in enumerate(_histories(books), 1):
+    for looked, (region, store, name, history) in enumerate(_histories(books), 1):
         if looked % _BREATHE == 0:
             busy_s += time.thread_time() - began_s
             await asyncio.sleep(0)
             began_s = time.thread_time()
-        limit_ms = freshness.limit_ms(name)
+        limit_ms = freshness.limit_ms(name, store.names_of(name))
         if limit_ms is None:
             continue
         outage, heard = history.state(t_ms), history.heard()
@@ -163,10 +180,10 @@ async def survey(books: Books, freshness: Freshness, t_ms: int) -> Survey:
     return Survey(views, counts, sum(counts.values()) - len(views), busy_s)
 
 
-def _histories(books: Books) -> Iterator[tuple[str, str, SourceHistory]]:
+def _histories(books: Books) -> Iterator[tuple[str, EvidenceStore, str, SourceHistory]]:
     for region, state in tuple(books.states.items()):
         for name, history in state.store.source_histories():
-            yield region, name, history
+            yield region, state.store, name, history
 
 
 def switches_of(books: Books) -> list[dict[str, Any]]:

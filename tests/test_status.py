@@ -79,28 +79,53 @@ async def test_the_status_is_valid_by_its_exported_json_schema() -> None:
     jsonschema.Draft202012Validator(schemas()["wirelessops.status/1"]).validate(document)
 
 
-def contract(name: str, freshness: dict[str, tuple[int, list[str]]]) -> Any:
+def contract(name: str, freshness: dict[str, tuple[int, list[str]]], **over: Any) -> Any:
+    observed = {"kind": "observed", "unit": "1", "subject": "cell:{cell}", **over}
     fields = {
-        field: {"kind": "observed", "unit": "1", "subject": "cell:{cell}", "freshness_ms": ms, "sources": sources}
+        field: {**observed, "freshness_ms": ms, "sources": sources}
         for field, (ms, sources) in freshness.items()
     }
     planned = {"x": {"kind": "planned", "unit": "1"}}
     return load_contract({"contract_id": name, "fields": fields | planned})
 
 
-def test_the_limit_of_a_source_is_the_tightest_of_any_field_of_any_contract_that_lists_it() -> None:
+def test_the_limit_of_a_source_is_the_tightest_of_any_field_of_any_contract_that_lists_it_and_that_it_reports() -> None:
     freshness = Freshness(
         [
             contract("a/1", {"one": (900, ["e2:gnb-{cell}"]), "two": (500, ["o1:pm", "e2:gnb-{cell}"])}),
             contract("b/1", {"three": (700, ["o1:pm"]), "four": (50, ["e2:x-{cell}-y"])}),
         ]
     )
-    assert freshness.limit_ms("e2:gnb-17") == 500
-    assert freshness.limit_ms("o1:pm") == 500
-    assert freshness.limit_ms("e2:x-1-y") == 50
-    assert freshness.limit_ms("e2:x-1-z") is None
-    assert freshness.limit_ms("operator:alice") is None
-    assert freshness.limit_ms("e2:gnb-") is None, "a binding is never empty"
+    everything = {"one", "two", "three", "four"}
+    assert freshness.limit_ms("e2:gnb-17", everything) == 500
+    assert freshness.limit_ms("e2:gnb-17", {"one", "three"}) == 900
+    assert freshness.limit_ms("o1:pm", everything) == 500
+    assert freshness.limit_ms("o1:pm", {"three"}) == 700
+    assert freshness.limit_ms("e2:x-1-y", everything) == 50
+    for nothing in ({"other"}, set[str]()):  # an outage is told of by a source that never reported
+        assert freshness.limit_ms("o1:pm", nothing) == 500
+    for stranger in ("e2:x-1-z", "operator:alice"):
+        assert freshness.limit_ms(stranger, everything) is None
+    assert freshness.limit_ms("e2:gnb-", everything) is None, "a binding is never empty"
+
+
+async def test_a_source_is_not_stale_by_the_limit_of_what_it_never_reports() -> None:
+    """Names are the contract's, and their aliases, however they are written; a source is known by its own region."""
+    documents = [
+        contract("a/1", {"sinr": (800, ["e2:{cell}"])}),
+        contract("b/1", {"load": (30_000, ["e2:{cell}"])}, aliases=["prb load"]),
+    ]
+    both = {one.contract_id: one for one in documents}
+    now_ms = unix_ms()
+    states = {region: RegionState(region, both, History(600_000, 10), 200) for region in ("north", "south")}
+    for region, name in (("north", "PRB-load"), ("south", "sinr")):
+        measured = [{"name": name, "value": 1, "unit": "1"}]
+        states[region].ingest(report("r", 9, now_ms - 5_000, source="e2:1", measurements=measured), now_ms - 5_000)
+    found = await survey(SimpleNamespace(states=states), Freshness(documents), now_ms)  # type: ignore[arg-type]
+    assert {view.region: (view.limit_ms, view.standing(now_ms)) for view in found.worst} == {
+        "north": (30_000, "up"),
+        "south": (800, "stale"),
+    }
 
 
 @pytest.mark.parametrize(

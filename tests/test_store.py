@@ -359,6 +359,11 @@ def test_identities_that_come_and_go_are_bounded_by_the_series_limit() -> None:
     assert len(store._sources) <= 101
     for n in range(1000):
         store.append(report(f"u{n}", Measurement(f"strange{n}", n), source=f"s{n % 150}", event=n), T + n)
+    named = {f"s{n}": store.names_of(f"s{n}") for n in range(150)}
+    assert {s: {*names} for s, names in named.items()} == {
+        s: {name for (_, name), lanes in store._index.items() if any(of == s for of, _ in lanes)} for s in named
+    }
+    assert "cqi" not in store.names_of("s99"), "forgotten with its series"
     assert sum(len(store.unknown_names(f"s{n}")) for n in range(150)) <= 101
     store.append(report("again", cqi(999, subject="ue:999"), source="s99", event=1001), T + 1001)
     assert values(store, source="s99", subject="ue:999") == [999]

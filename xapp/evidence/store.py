@@ -101,6 +101,7 @@ class EvidenceStore:
         self._clocks: OrderedDict[str, _Clock] = OrderedDict()  # of sources that are not quiet, heard longest ago first
         self._index: dict[tuple[str | None, str], dict[Lane, Series]] = {}
         self._unknown: dict[str, dict[str, dict[str | None, list[Series]]]] = {}  # source → unregistered name → subject
+        self._names: dict[str, dict[str, int]] = {}  # source → name → how many series
         self._series_count = 0
         self._shapes: dict[tuple[str, tuple[object, ...]], Shape] = {}
         self._bound: dict[Shape, tuple[Series, ...]] = {}
@@ -157,6 +158,10 @@ class EvidenceStore:
     def source_histories(self) -> tuple[tuple[str, SourceHistory], ...]:
         """Every source that is held, with what is known of it; in no order."""
         return tuple(self._sources.items())
+
+    def names_of(self, source: str) -> Set[str]:
+        """The normalised names under which anything of a source is held."""
+        return self._names.get(source, {}).keys()
 
     def episode_observations(
         self, resolution: Resolution, t_ms: int, proposal_id: str | None = None
@@ -272,6 +277,8 @@ class EvidenceStore:
         if series is None:
             series = lanes[source, lane] = Series(subject, name, source, lane, self.history_count)
             self._series_count += 1
+            names = self._names.setdefault(source, {})
+            names[name] = names.get(name, 0) + 1
             if name not in self._known_names:
                 self._unknown.setdefault(source, {}).setdefault(name, {}).setdefault(subject, []).append(series)
         return series
@@ -405,9 +412,18 @@ class EvidenceStore:
             del lanes[series.source, series.lane]
             if not lanes:
                 del self._index[series.subject, series.name]
+            self._forget_name(series)
             self._forget_unknown(series)
             self._series_count -= 1
         self._bound.clear()
+
+    def _forget_name(self, series: Series) -> None:
+        names = self._names[series.source]
+        names[series.name] -= 1
+        if not names[series.name]:
+            del names[series.name]
+        if not names:
+            del self._names[series.source]
 
     def _forget_unknown(self, series: Series) -> None:
         names = self._unknown.get(series.source, {})
