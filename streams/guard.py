@@ -190,7 +190,7 @@ class Guard:
             self._alone = settings.alone or cluster.embedded
             self._consumer = await connect_consumer(settings, None)
             group = await connect_consumer(settings, f"{settings.prefix}guard")
-            self._reader = Reader(self._consumer, self._topics.proposals)
+            self._reader = Reader(self._consumer)
             self._ownership = Ownership(group, self._topics.proposals, self._partitions, alone=self._alone)
             self._ownership.start()
             self._teller = await connect_producer(settings, idempotent=False)

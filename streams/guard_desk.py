@@ -214,8 +214,8 @@ class Desk:
             return
 
     def _may_decide(self) -> bool:
-        """Whether telemetry is read as far as it was there when what waits was read."""
-        if not self.books.warm:
+        """Whether telemetry is read as far as it was there when what waits was read, and every switch is taken in."""
+        if not self.books.warm or self.intake.switched:
             return False
         if self._decide_from is None:
             if not self.books.open.ready and not self.intake.questions:
@@ -250,9 +250,9 @@ class Desk:
             records: list[Outgoing] = []
             for proposal in taken:
                 began_s = time.perf_counter()
-                one, record = self._make(
-                    proposal, too_large=proposal.message.offset in unrecorded, may_apply=tries <= _TRIES
-                )
+                too_large = proposal.message.offset in unrecorded
+                may_apply = tries <= _TRIES and not self.intake.switched  # a switch may come while it is written
+                one, record = self._make(proposal, too_large=too_large, may_apply=may_apply)
                 one.decide_s = time.perf_counter() - began_s
                 made.append(one)
                 records += record

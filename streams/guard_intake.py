@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import structlog
@@ -43,6 +44,23 @@ _LETTERS_AT_ONCE: Final = 500
 log = structlog.get_logger(__name__)
 
 
+@dataclass(slots=True)
+class _Held:
+    """How much of an inbox is held."""
+
+    items: int = 0
+    bytes: int = 0
+
+    @property
+    def full(self) -> bool:
+        return self.bytes > _BYTES or self.items > _MESSAGES
+
+    def add(self, item: Any, sign: int) -> None:
+        self.items += sign
+        if not isinstance(item, Reached | Lost):
+            self.bytes += sign * len(item.value or b"")
+
+
 class Intake:
     """The inbox of one partition. `outbox`: what is to be published; `questions`: what is to be answered; `wake` is
     set when there is something to take in.
@@ -68,8 +86,9 @@ class Intake:
         self._outbox = outbox
         self._wake = wake
         self._inbox: deque[Any] = deque()
-        self._bytes = 0
-        names = settings.topics
+        self._held, self._held_answers = _Held(), _Held()
+        self._switches: set[int] = set()  # offsets of those in the inbox
+        self._names = names = settings.topics
         self._taking: dict[str, Callable[[Any], None]] = {
             names.telemetry: self._take_telemetry,
             names.proposals: self._take_proposal,
@@ -88,27 +107,35 @@ class Intake:
         return self._books.next
 
     @property
-    def crowded(self) -> bool:
-        """Whether no more proposals should be read for now."""
-        many = self._books.open.ready + len(self._inbox) > self._tuning.now.queue_limit
-        return many or self._books.open_bytes > _BYTES
+    def switched(self) -> bool:
+        """Whether a switch was read that is not taken in yet: until it is, nothing may be decided."""
+        return bool(self._switches)
 
-    @property
-    def full(self) -> bool:
-        """Whether nothing more should be read for now."""
-        return self._bytes > _BYTES or len(self._inbox) > _MESSAGES
+    def wants(self, topic: str) -> bool:
+        """Whether more of a topic should be read for now. Answers are few: only too many of themselves hold them back,
+        so that no kill switch stands behind telemetry.
+        """
+        if topic == self._names.answers:
+            return not self._held_answers.full
+        if self._held.full:
+            return False
+        if topic == self._names.proposals:
+            many = self._books.open.ready + len(self._inbox) > self._tuning.now.queue_limit
+            return not many and self._books.open_bytes <= _BYTES
+        return True
 
     def receive(self, messages: Iterable[Any], reached: Reached) -> None:
         """Messages of one topic that were read, in order, and how far that is."""
         for message in messages:
-            self._inbox.append(message)
-            self._bytes += len(message.value or b"")
-        self._inbox.append(reached)
+            if message.topic == self._names.answers and _means_switch(message.value):
+                self._switches.add(message.offset)
+            self._put(message)
+        self._put(reached)
         self._wake.set()
 
     def lost(self, lost: Lost) -> None:
         """Offsets that could not be read."""
-        self._inbox.append(lost)
+        self._put(lost)
         self._wake.set()
 
     async def take_in(self) -> None:
@@ -122,18 +149,31 @@ class Intake:
 
     async def _take_all(self) -> None:
         for number in range(1, len(self._inbox) + 1):
-            message = self._inbox.popleft()
+            message = self._get()
             if isinstance(message, Reached):
                 self._books.reach(TopicPartition(message.topic, message.partition), message.offset)
             elif isinstance(message, Lost):
                 self._tell_lost(message)
             else:
-                self._bytes -= len(message.value or b"")
                 self._take(message)
             if len(self._outbox) >= _LETTERS_AT_ONCE:
                 return
             if number % _BREATHE == 0:
                 await asyncio.sleep(0)
+
+    def _put(self, item: Any) -> None:
+        self._inbox.append(item)
+        self._count(item, 1)
+
+    def _get(self) -> Any:
+        item = self._inbox.popleft()
+        self._count(item, -1)
+        return item
+
+    def _count(self, item: Any, sign: int) -> None:
+        self._held.add(item, sign)
+        if item.topic == self._names.answers:
+            self._held_answers.add(item, sign)
 
     def reject(self, message: Any, reason: str) -> None:
         """A message that cannot be used becomes a dead letter."""
@@ -153,6 +193,8 @@ class Intake:
         if message.offset >= self._books.next[tp]:
             self._taking[message.topic](message)
             self._books.reach(tp, message.offset + 1)
+        if message.topic == self._names.answers:
+            self._switches.discard(message.offset)
 
     def _take_telemetry(self, message: Any) -> None:
         self._counters.telemetry_messages += 1
@@ -271,6 +313,13 @@ class Intake:
         """What is read again after a change of owner was told by its dead letter before."""
         if message.offset >= told:
             self.reject(message, reason)
+
+
+def _means_switch(value: bytes | None) -> bool:
+    try:
+        return is_switch(parse_object(value))
+    except ValueError:
+        return False
 
 
 def _first_fault(error: ValidationError) -> str:

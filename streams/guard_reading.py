@@ -7,11 +7,16 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
+import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import OffsetOutOfRangeError, RecordTooLargeError
+from aiokafka.errors import KafkaError, OffsetOutOfRangeError, RecordTooLargeError
 
 POLL_MS: Final = 50
 """How long one read waits; an owner that is added or removed waits no longer either."""
+_BEGINS_S: Final = 5.0
+"""How long the brokers may take to say where topics begin, before they are asked anew."""
+
+log = structlog.get_logger(__name__)
 
 
 class Reached(NamedTuple):
@@ -38,11 +43,7 @@ class Taker(Protocol):
     @property
     def positions(self) -> Mapping[TopicPartition, int]: ...
 
-    @property
-    def crowded(self) -> bool: ...
-
-    @property
-    def full(self) -> bool: ...
+    def wants(self, topic: str) -> bool: ...
 
     def receive(self, messages: Iterable[Any], reached: Reached) -> None: ...
 
@@ -50,11 +51,10 @@ class Taker(Protocol):
 
 
 class Reader:
-    """Reads for takers, each the owner of one partition. `proposals`: the topic that is paused for a crowded one."""
+    """Reads for takers, each the owner of one partition, what each wants."""
 
-    def __init__(self, consumer: AIOKafkaConsumer, proposals: str) -> None:
+    def __init__(self, consumer: AIOKafkaConsumer) -> None:
         self._consumer = consumer
-        self._proposals = proposals
         self._takers: dict[int, Taker] = {}
         self._served: dict[int, Taker] = {}  # those that the consumer stands where they want it
         self._positions: dict[TopicPartition, int] = {}
@@ -135,11 +135,10 @@ class Reader:
     def _pause(self) -> None:
         paused = self._consumer.paused()
         for taker in self._served.values():
-            full, crowded = taker.full, taker.crowded
             for tp in taker.positions:
-                wanted = full or (crowded and tp.topic == self._proposals)
-                if wanted != (tp in paused):
-                    (self._consumer.pause if wanted else self._consumer.resume)(tp)
+                wanted = taker.wants(tp.topic)
+                if wanted == (tp in paused):
+                    (self._consumer.resume if wanted else self._consumer.pause)(tp)
 
     async def _round(self) -> None:
         try:
@@ -163,7 +162,13 @@ class Reader:
             self._heard, self._heard_at = heard, time.monotonic()
 
     async def _skip_what_is_gone(self, positions: Mapping[TopicPartition, int]) -> None:
-        begins = await self._consumer.beginning_offsets(list(positions))
+        try:
+            async with asyncio.timeout(_BEGINS_S):
+                begins = await self._consumer.beginning_offsets(list(positions))
+        except (KafkaError, OSError, TimeoutError) as error:
+            log.warning("it is not known what was dropped: asked again", why=str(error) or type(error).__name__)
+            await asyncio.sleep(POLL_MS / 1000)
+            return  # the position is out of range still: the next fetch says so
         for tp, position in positions.items():
             self._consumer.seek(tp, begins[tp])
             if begins[tp] > position:
