@@ -122,19 +122,22 @@ def keys_show(file: Annotated[Path, typer.Argument(metavar="FILE", help="A priva
 @keys_app.command("token")
 def keys_token(
     operator: Annotated[str, typer.Option(help="Who may act with it, by the guard's web.")],
+    out: Annotated[Path, typer.Option(help="The file of --operator-tokens: a line is added to it.")],
 ) -> None:
-    """A new bearer token for an operator, told this once, and the line for the file of --operator-tokens."""
+    """A new bearer token for an operator: told this once, alone on standard output; the file gets its digest."""
     from streams.commands.keys import new_operator_token
 
-    raise typer.Exit(new_operator_token(operator))
+    raise typer.Exit(new_operator_token(operator, out))
 
 
 @contract_app.command("check")
-def contract_check(file: File) -> None:
-    """Exit 0 where the contract (JSON or YAML) may be loaded; else 2 and the place of each error."""
-    from streams.commands.assure import check_contract
+def contract_check(
+    files: Annotated[list[str], typer.Argument(metavar="FILE…", help="Files, folders of them, - for standard input.")],
+) -> None:
+    """Exit 0 where the contracts (JSON or YAML) may be loaded, together; else 2, and file and place of each error."""
+    from streams.commands.contracts import check_contracts
 
-    raise typer.Exit(check_contract(file))
+    raise typer.Exit(check_contracts(files))
 
 
 @contract_app.command("show")
@@ -202,7 +205,10 @@ def run(
     ] = None,
     prefix: Prefix = "wirelessops.",
     guard_name: Annotated[str, typer.Option(help="What the guard is called in its decisions.")] = "guard",
-    contracts: Annotated[Path | None, typer.Option(help="A folder of contracts beside the shipped ones.")] = None,
+    contracts: Annotated[Path | None, typer.Option(help="A folder of contracts of your own.")] = None,
+    shipped_contracts: Annotated[
+        bool, typer.Option(help="Whether proposals under the shipped contracts are decided, too.")
+    ] = True,
     web_host: Annotated[str, typer.Option(help="Where the web views listen.")] = "127.0.0.1",
     web_port: Annotated[int | None, typer.Option(help="Port of the web views; none: no web.")] = None,
     history_ms: Annotated[int, typer.Option(help="How long evidence is kept, ms.")] = 60_000,
@@ -231,6 +237,7 @@ def run(
 ) -> None:
     """The guard as a service, until SIGTERM or SIGINT. Several of one prefix share the work, each by its own name."""
     from streams.commands.run import run as run_guard
+    from streams.logs import flush as flush_log
 
     options = _given(context)
     options |= {"contracts_dir": options.pop("contracts")} if "contracts" in options else {}
@@ -238,6 +245,7 @@ def run(
     code = run_guard(**options)
     sys.stdout.flush()
     sys.stderr.flush()
+    flush_log()
     os._exit(code)  # everything of ours has ended; threads of the clients may wait a minute for a broker that is gone
 
 
@@ -295,6 +303,7 @@ def replay(
     out: Annotated[Path | None, typer.Option(help="Decisions with their records, as JSON Lines.")] = None,
     as_json: Json = False,
     contracts: Annotated[Path | None, typer.Option(help="As the guard of an own recording had it.")] = None,
+    shipped_contracts: Annotated[bool, typer.Option(help="As the guard of an own recording had it.")] = True,
     history_ms: Annotated[int, typer.Option(help="As the guard of an own recording had it.")] = 60_000,
     history_count: Annotated[int, typer.Option(help="As the guard of an own recording had it.")] = 4096,
 ) -> None:
@@ -302,8 +311,8 @@ def replay(
     from streams.replay import replay as run_replay
 
     code = run_replay(
-        files, form=form, out=out, as_json=as_json, contracts_dir=contracts, history_ms=history_ms,
-        history_count=history_count,
+        files, form=form, out=out, as_json=as_json, contracts_dir=contracts,
+        shipped_contracts=shipped_contracts, history_ms=history_ms, history_count=history_count,
     )  # fmt: skip
     raise typer.Exit(code)
 

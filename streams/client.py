@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Final, Self
 from uuid import uuid4
@@ -27,9 +28,18 @@ _STOP_S: Final = 5.0
 Answer = dict[str, Any]
 Binding = str | Sequence[str]
 
+_WAITS: Final[Mapping[str, str]] = {"ESCALATE": "waits for a person", "RETRY": "waits for a source"}
+"""Action of an interim decision → what happens then; a HOLD waits for what its explanation says."""
 
 class NoAnswer(TimeoutError):
-    """The guard gave no answer in time: nothing may be executed."""
+    """The guard gave no answer in time: nothing may be executed. The text says what it said last, if anything.
+
+    `interim`: the newest decision on the way, None where there was none.
+    """
+
+    def __init__(self, text: str, interim: Answer | None = None) -> None:
+        super().__init__(text)
+        self.interim = interim
 
 
 class QueryRefused(ValueError):
@@ -68,6 +78,7 @@ class GuardClient:
         self._partition = 0
         self._waiting: dict[tuple[str, str], asyncio.Future[Answer]] = {}
         self._interim: dict[str, Callable[[Answer], None]] = {}
+        self._said: dict[str, Answer] = {}
         self._producer: AIOKafkaProducer | None = None
         self._consumer: AIOKafkaConsumer | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -198,9 +209,12 @@ class GuardClient:
                 )
                 return await future
         except TimeoutError as error:
-            raise NoAnswer(f"no answer on {answers} to {identity} within {timeout_s:g} s") from error
+            said = self._said.get(identity)
+            text = f"no answer on {answers} to {identity} within {timeout_s:g} s{_last_word(said)}"
+            raise NoAnswer(text, said) from error
         finally:
             del self._waiting[answers, identity]
+            self._said.pop(identity, None)
 
     async def _connect(self) -> None:
         names = self._topics
@@ -228,12 +242,14 @@ class GuardClient:
         identity_key = "proposal_id" if topic == self._topics.control else "query_id"
         try:
             document = orjson.loads(value or b"")
-            identity = document[identity_key]
+            identity = str(document[identity_key])
         except (orjson.JSONDecodeError, KeyError, TypeError):
             return
         if topic == self._topics.control and document.get("final") is False:
-            if identity in self._interim and document.get("region") == self.region:
-                self._interim[identity](document)
+            if (topic, identity) in self._waiting and document.get("region") == self.region:
+                self._said[identity] = document
+                if identity in self._interim:
+                    self._interim[identity](document)
             return
         future = self._waiting.get((topic, identity))
         if future is not None and not future.done() and document.get("region") == self.region:
@@ -251,3 +267,14 @@ class GuardClient:
 def _written(bindings: Mapping[str, Binding] | None) -> dict[str, Any]:
     """Bindings as JSON; what is neither a string nor a list goes as it is, for the guard to name the place."""
     return {name: list(to) if isinstance(to, (list, tuple)) else to for name, to in (bindings or {}).items()}
+
+
+def _last_word(said: Answer | None) -> str:
+    """What an interim decision says, as the end of a sentence."""
+    if said is None:
+        return ""
+    action, until_ms = str(said.get("action")), said.get("until_ms")
+    ends = ""
+    if isinstance(until_ms, int):
+        ends = f" until {datetime.fromtimestamp(until_ms / 1000, UTC).isoformat(timespec='seconds')}"
+    return f"; its last word: {action}, {_WAITS.get(action, 'waits')}{ends}: {said.get('explanation')}"

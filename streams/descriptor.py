@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
@@ -98,7 +99,7 @@ def read_controls(
     for name, value in given.items():
         where = f"{place}.{name}"
         if name not in _ADAPTERS:
-            faults.append((where, "there is no such control"))
+            faults.append((where, f"there is no such control{_meant(name)}"))
             continue
         try:
             read = _ADAPTERS[name].validate_json(json.dumps(value), strict=True)
@@ -126,6 +127,12 @@ def controls_schema() -> dict[str, Any]:
         "additionalProperties": False,
         "properties": dict(sorted(properties.items())),
     }
+
+
+def _meant(name: str) -> str:
+    """What may be meant by a name that no control has; the option `--contracts` is `contracts_dir` here."""
+    near = get_close_matches(name.lstrip("-").replace("-", "_").lower(), CONTROLS, n=1)
+    return f"; is {near[0]} meant?" if near else ""
 
 
 def _resolved(name: str, value: Any, folder: Path) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -43,6 +43,7 @@ class GuardSettings(BaseModel):
     `unsigned`: sign none; `trusted_keys`: public keys of all guards of the prefix, past ones too: decisions that none
     of them signed are not taken up (none: all that stand in the log are).
 
+    `contracts_dir`: a folder of contracts; `shipped_contracts`: whether those that are shipped count beside them.
     `operator_tokens`: file of the operators that may act by the web (None: nobody may); `alarm_url`: where alarms are
     posted, such as `http://service-ricplt-alarmmanager-http:8080/ric/v1/alarms` (None: nowhere); `log_level`: the least
     level that is logged.
@@ -54,6 +55,7 @@ class GuardSettings(BaseModel):
     prefix: Annotated[str, Field(pattern=PREFIX_PATTERN)] = DEFAULT_PREFIX
     guard_name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")] = "guard"
     contracts_dir: Path | None = None
+    shipped_contracts: bool = True
     web_host: str = "127.0.0.1"
     web_port: Annotated[int, Field(ge=1, le=65535)] | None = None
     history_ms: Annotated[int, Field(ge=1_000, le=86_400_000)] = 60_000
@@ -111,32 +113,51 @@ class GuardSettings(BaseModel):
         return topics(self.prefix)
 
 
-def load_contracts(folder: Path | None) -> Mapping[str, Contract]:
-    """The shipped contracts and those of a folder (`*.json`, `*.yaml`, `*.yml`), by id.
+def load_contracts(folder: Path | None, with_shipped: bool = True) -> Mapping[str, Contract]:
+    """The contracts of a folder (`contract_files`), and those that are shipped unless they are left out, by id.
 
     Raises SettingsError naming file and place of every fault: a file that cannot be read, a bad contract, an id that
-    two contracts share.
+    two contracts share; and where there is no contract at all.
     """
-    found = dict(shipped())
-    if folder is None:
-        return found
-    if not folder.is_dir():
-        raise SettingsError(f"{folder}: no such folder of contracts")
+    found = dict(shipped()) if with_shipped else {}
     faults: list[str] = []
-    for path in sorted(p for p in folder.iterdir() if p.suffix in {".json", ".yaml", ".yml"}):
+    for path in [] if folder is None else contract_files(folder):
         try:
-            contract = read_contract(path.read_bytes())
-        except OSError as error:
-            faults.append(f"{path}: {error.strerror or error}")
-        except ContractError as error:
-            faults.extend(f"{path}: {where}: {reason}" for where, reason in error.errors)
-        else:
-            if contract.contract_id in found:
-                faults.append(f"{path}: $.contract_id: {contract.contract_id!r} is taken by another contract")
-            found[contract.contract_id] = contract
+            contract = read_contract_file(path)
+        except SettingsError as error:
+            faults.append(str(error))
+            continue
+        if contract.contract_id in found:
+            faults.append(f"{path}: $.contract_id: {contract.contract_id!r} is taken by another contract")
+        found[contract.contract_id] = contract
     if faults:
         raise SettingsError("\n".join(faults))
+    if not found:
+        raise SettingsError(f"contracts: none: the shipped ones are left out, and {folder or 'no folder'} has others")
     return found
+
+
+def contract_files(folder: Path) -> Sequence[Path]:
+    """`*.json`, `*.yaml` and `*.yml` of a folder, by name. Raises SettingsError where there is no such folder."""
+    if not folder.is_dir():
+        raise SettingsError(f"{folder}: no such folder of contracts")
+    return sorted(path for path in folder.iterdir() if path.suffix in {".json", ".yaml", ".yml"})
+
+
+def read_contract_file(path: Path) -> Contract:
+    """The contract of a file, JSON or YAML. Raises SettingsError, one line a fault: file, JSON path, reason."""
+    try:
+        return read_named_contract(path.read_bytes(), str(path))
+    except OSError as error:
+        raise SettingsError(f"{path}: {error.strerror or error}") from error
+
+
+def read_named_contract(data: bytes, name: str) -> Contract:
+    """The contract in these bytes. Raises SettingsError, one line a fault: `name`, JSON path, reason."""
+    try:
+        return read_contract(data)
+    except ContractError as error:
+        raise SettingsError("\n".join(f"{name}: {where}: {reason}" for where, reason in error.errors)) from error
 
 
 def check_port(host: str, port: int) -> None:

@@ -121,14 +121,42 @@ def test_contract_check_and_files_that_are_not_there(tmp_path: Path) -> None:
     file = tmp_path / "contract.json"
     file.write_bytes(orjson.dumps(clean()["contract"]))
     assert wirelessops("contract", "check", str(file)).returncode == 0
-    file.write_bytes(orjson.dumps(clean()["contract"] | {"fields": {}, "colour": 1}))
+    file.write_bytes(orjson.dumps(clean()["contract"] | {"contract_id": 7, "colour": 1}))
     result = wirelessops("contract", "check", str(file))
     assert (result.returncode, result.stdout) == (2, b"")
-    assert b"$.colour: unknown key" in result.stderr
+    lines = result.stderr.decode().splitlines()
+    assert lines[0] == f"{file}: $.colour: unknown key", "before what may follow from it"
+    assert all(line.startswith(f"{file}: $.") for line in lines)
+    assert len(lines) > 1
     for command in (("assure",), ("view",), ("verify",), ("contract", "check")):
         missing = wirelessops(*command, str(tmp_path / "none.json"))
         assert (missing.returncode, missing.stdout) == (2, b"")
         assert b"none.json: No such file" in missing.stderr
+
+
+def test_contract_check_takes_files_and_folders_which_may_be_loaded_together(tmp_path: Path) -> None:
+    def write(name: str, contract_id: str, **over: object) -> Path:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(orjson.dumps({**clean()["contract"], "contract_id": contract_id, **over}))
+        return tmp_path / name
+
+    alone, folder = write("a.json", "a/1"), write("more/b.yaml", "b/1").parent
+    write("more/c.yml", "c/1")
+    (folder / "readme.txt").write_text("no contract")
+    result = wirelessops("contract", "check", str(alone), str(folder))
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert [line.split(b":")[0] for line in result.stdout.splitlines()] == [b"a/1", b"b/1", b"c/1"]
+    again, bad = write("again.json", "a/1"), write("bad.json", "d/1", control=7)
+    result = wirelessops("contract", "check", "-", str(again), str(bad), stdin=alone.read_bytes())
+    assert result.returncode == 2
+    assert result.stderr.decode().splitlines() == [
+        f"{again}: $.contract_id: 'a/1' is taken by standard input",
+        *(line for line in result.stderr.decode().splitlines() if line.startswith(f"{bad}: $.control: ")),
+    ]
+    (tmp_path / "empty").mkdir()
+    assert b"empty: no contract" in wirelessops("contract", "check", str(tmp_path / "empty")).stderr
+    noted = wirelessops("contract", "check", str(write("own.json", "slicing/1")))
+    assert (noted.returncode, b"--no-shipped-contracts" in noted.stderr) == (0, True)
 
 
 def test_prov_export_names_the_evidence_the_activity_and_the_agents() -> None:

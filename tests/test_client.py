@@ -6,9 +6,11 @@ import asyncio
 
 import pytest
 from guard_rig import guarded, report
+from web_rig import TWO_SOURCES
 
 from streams.broker import EmbeddedBroker
 from streams.client import GuardClient, NoAnswer, QueryRefused
+from streams.guard import unix_ms
 
 ASKED = {
     "contract_ref": "test/1",
@@ -38,6 +40,21 @@ async def test_no_guard_gives_a_clear_timeout_and_the_client_still_closes() -> N
         async with GuardClient(broker.bootstrap_servers, region="north", name="xapp:slicer") as guard:
             with pytest.raises(NoAnswer, match=r"p1 within 0\.2 s"):
                 await guard.propose(**ASKED, proposal_id="p1", timeout_s=0.2)
+
+
+async def test_without_an_answer_it_says_what_the_guard_said_last() -> None:
+    async with (
+        guarded(document=TWO_SOURCES) as (rig, _),
+        GuardClient(rig.bootstrap_servers, region="north", name="xapp:slicer") as guard,
+    ):
+        with pytest.raises(NoAnswer, match=r"HOLD, waits until \d{4}-\S+: .*missing.*cqi") as refused:
+            await guard.propose(**ASKED, deadline_ms=unix_ms() + 60_000, timeout_s=1.0)
+        assert refused.value.interim is not None
+        assert refused.value.interim["action"] == "HOLD"
+        for value, source in ((3, "e2:gnb-1"), (12, "rt:north")):
+            await rig.send("telemetry", report(f"r/{source}", value, source=source))
+        with pytest.raises(NoAnswer, match=r"ESCALATE, waits for a person until \S+: conflict of cqi"):
+            await guard.propose(**ASKED, timeout_s=1.0)
 
 
 async def test_views_and_as_of_reads() -> None:

@@ -49,6 +49,9 @@ def descriptor(**controls: Any) -> bytes:
         (descriptor(hold_ms=2000.5), ["$.controls.hold_ms: "]),
         (descriptor(hold_ms=True), ["$.controls.hold_ms: "]),
         (descriptor(hold_ms=-1, holdms=5), ["$.controls.hold_ms: ", "$.controls.holdms: there is no such control"]),
+        (descriptor(contracts="c"), ["$.controls.contracts: there is no such control; is contracts_dir meant?"]),
+        (descriptor(**{"hold-ms": 5}), ["$.controls.hold-ms: there is no such control; is hold_ms meant?"]),
+        (descriptor(colour="red"), ["$.controls.colour: there is no such control"]),
         (descriptor(prefix="a b"), ["$.controls.prefix: "]),
         (descriptor(log_level="loud"), ["$.controls.log_level: "]),
         (descriptor(trusted_keys=["a.pem", 3]), ["$.controls.trusted_keys[1]: "]),
@@ -129,7 +132,8 @@ def test_one_fault_and_nothing_is_changed(fault: dict[str, Any]) -> None:
 def test_every_other_control_is_refused_as_needing_a_restart() -> None:
     configuration = configured()
     shown = in_force(configuration)
-    others = {"web_port": 8081, "guard_name": "guard-2", "prefix": "x.", "unsigned": True, "trusted_keys": ["x.pem"]}
+    others = {"web_port": 8081, "guard_name": "guard-2", "prefix": "x.", "unsigned": True, "trusted_keys": ["x.pem"],
+              "shipped_contracts": False}  # fmt: skip
     for name in shown.keys() - set(LIVE):
         value = shown[name]
         other = others.get(name, value + 1 if isinstance(value, int | float) else "http://x:1")

@@ -455,11 +455,12 @@ def test_the_guard_loads_the_contracts_of_the_values(name: str, tmp_path: Path) 
 def test_the_names_and_ranges_of_controls_are_those_of_the_guard() -> None:
     theirs = GuardSettings.model_json_schema()["properties"]
     ours = json.loads((CHART / "values.schema.json").read_text())["properties"]["controls"]["properties"]
-    comments = dict(re.findall(r"^#   (\w+): (\S+)", (CHART / "values.yaml").read_text(), re.MULTILINE))
+    told = re.findall(r"^#   (\w+: \S+)", (CHART / "values.yaml").read_text(), re.MULTILINE)
+    comments = yaml.safe_load("\n".join(told))
     assert comments.keys() == ours.keys()
     for control, schema in ours.items():
         assert schema == {key: value for key, value in theirs[control].items() if key not in {"title", "default"}}
-        assert comments[control] == str(theirs[control]["default"])
+        assert comments[control] == theirs[control]["default"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -607,6 +608,7 @@ WRONG = [
     ({"controls": {"hold_msec": 1}}, "hold_msec"),
     ({"controls": {"bootstrap_servers": "kafka:9092"}}, "bootstrap_servers"),
     ({"controls": {"stop_timeout_s": 26}}, "terminationGracePeriodSeconds: 30"),
+    ({"controls": {"shipped_contracts": False}}, "controls.shipped_contracts: false leaves no contract"),
     ({"contracts": {"files": {"../x.yaml": "a"}}}, "/contracts/files"),
     ({"signing": {"key": "-----BEGIN PRIVATE KEY-----"}}, "/signing/key"),
     ({"signing": {"unsigned": True, "existingSecret": "a"}}, "signing.unsigned: not with"),

@@ -23,8 +23,9 @@ from streams.guard import Guard
 from streams.keys import write_new
 from streams.recorder import Recorder
 from streams.recording import read_recording
-from streams.settings import GuardSettings
+from streams.settings import GuardSettings, SettingsError, load_contracts
 from streams.topics import partition_of, topics
+from xapp.contracts import shipped
 
 ROOT = Path(__file__).parent.parent
 BOUND_S = 6.0
@@ -78,6 +79,10 @@ def test_the_service_with_its_embedded_broker_ends_within_a_bound_on_a_signal(nu
         process.send_signal(number)
         assert process.wait(BOUND_S) == 0
         assert time.monotonic() - asked_at < BOUND_S
+        assert process.stderr is not None
+        logged = [json.loads(line) for line in process.stderr.read().splitlines() if line.startswith("{")]
+        (stopped,) = [line for line in logged if line["event"] == "stopped"]
+        assert (stopped["level"], stopped["why"]) == ("info", "asked by a signal")
     finally:
         process.kill()
         process.communicate()
@@ -115,6 +120,7 @@ def test_the_service_ends_within_a_bound_while_it_still_looks_for_kafka() -> Non
         ("None", {"prefix": "a b"}, "prefix"),
         ("None", {"unknown": 1}, "unknown"),
         ("None", {"contracts_dir": "/nowhere/at/all"}, "/nowhere/at/all"),
+        ("None", {"shipped_contracts": False}, "contracts: none"),
     ],
 )
 def test_a_bad_start_exits_2_and_says_why(server: str, options: dict[str, object], said: str) -> None:
@@ -135,6 +141,17 @@ def test_a_bad_contract_file_is_named_with_the_place_of_each_error(tmp_path: Pat
     assert "a.json: $.fields.a.freshness_ms" in error
     assert "a.json: $.fields.a.sources" in error
     assert "b.yaml: $" in error
+
+
+def test_the_shipped_contracts_can_be_left_out_and_their_names_are_free_then(tmp_path: Path) -> None:
+    own = shipped()["slicing/1"].document
+    (tmp_path / "slicing.json").write_bytes(own)
+    assert set(load_contracts(tmp_path, with_shipped=False)) == {"slicing/1"}
+    with pytest.raises(SettingsError, match=r"slicing\.json: \$\.contract_id: 'slicing/1' is taken"):
+        load_contracts(tmp_path)
+    (tmp_path / "slicing.json").unlink()
+    with pytest.raises(SettingsError, match="contracts: none"):
+        load_contracts(tmp_path, with_shipped=False)
 
 
 async def test_the_guard_ends_within_its_bound_when_it_is_cancelled() -> None:

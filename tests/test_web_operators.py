@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from streams.cli import app
 from streams.settings import SettingsError
@@ -109,23 +109,48 @@ def test_a_file_that_others_may_write_is_warned_of(file: Path) -> None:
     assert logs == []
 
 
-def test_the_command_makes_a_token_and_the_line_that_lets_its_bearer_act(tmp_path: Path) -> None:
-    said = CliRunner().invoke(app, ["keys", "token", "--operator", "alice"])
-    assert said.exit_code == 0
-    fields = dict(line.split(":", 1) for line in said.output.splitlines())
+def makes_token(operator: str, path: Path) -> Result:
+    return CliRunner().invoke(app, ["keys", "token", "--operator", operator, "--out", str(path)])
+
+
+def test_the_command_prints_a_token_alone_and_adds_the_line_that_lets_its_bearer_act(tmp_path: Path) -> None:
     path = tmp_path / "tokens"
-    path.write_text(fields["line"].strip())
-    token = fields["token"].strip()
-    assert Operators(path).bearer(token) == "alice"
-    assert token not in fields["line"]
-    assert len(token) >= 43
+    tokens = []
+    for operator in ("alice", "bob", "alice"):
+        said = makes_token(operator, path)
+        assert said.exit_code == 0
+        (token,) = said.stdout.splitlines()
+        assert len(token) >= 43
+        assert f"the token of {operator}, told this once" in said.stderr
+        assert token not in path.read_text()
+        tokens.append(token)
+    assert [Operators(path).bearer(token) for token in tokens] == ["alice", "bob", "alice"]
 
 
-def test_tokens_differ_and_bad_names_get_none() -> None:
+def test_what_stood_in_the_file_stays_also_where_its_last_line_has_no_end(tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    path.write_text(f"# on call\n{line_of('carol', 't')}")
+    token = makes_token("alice", path).stdout.strip()
+    assert (Operators(path).bearer("t"), Operators(path).bearer(token)) == ("carol", "alice")
+    assert path.read_text().startswith("# on call\n")
+
+
+@pytest.mark.parametrize("held", [b"alice\n", b"\xff"])
+def test_no_token_is_told_where_its_line_would_not_count(tmp_path: Path, held: bytes) -> None:
+    path = tmp_path / "tokens"
+    path.write_bytes(held)
+    for where in (path, tmp_path, tmp_path / "none" / "tokens"):
+        said = makes_token("alice", where)
+        assert (said.exit_code, said.stdout) == (2, "")
+        assert said.stderr.count("\n") == 1
+    assert path.read_bytes() == held
+
+
+def test_tokens_differ_and_bad_names_get_none(tmp_path: Path) -> None:
     assert new_token() != new_token()
     for name in ("", "a b", "a\nb", "#x", "é", "x" * 101):
         with pytest.raises(ValueError, match="operator"):
             line_of(name, "t")
-    said = CliRunner().invoke(app, ["keys", "token", "--operator", "a b"])
-    assert said.exit_code == 2
-    assert "token:" not in said.output
+    said = makes_token("a b", tmp_path / "tokens")
+    assert (said.exit_code, said.stdout) == (2, "")
+    assert not (tmp_path / "tokens").exists()

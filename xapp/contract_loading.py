@@ -16,6 +16,7 @@ from xapp.contract import EFFECT, PLACEHOLDER, Constraint, Contract, ContractErr
 from xapp.contract_document import ConstraintDocument, ContractDocument, ControlDocument, FieldDocument
 from xapp.expression import Expression, ExpressionError, compile_expression
 
+UNKNOWN_KEY: Final = "unknown key"
 EFFECT_PATH: Final = "$.control.effect.expr"
 _PLAIN_PATH: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
@@ -32,7 +33,7 @@ def _json_path(location: tuple[Any, ...]) -> str:
 
 def document_errors(error: ValidationError) -> list[tuple[str, str]]:
     """(JSON path, reason) of each fault that pydantic found."""
-    plain = {"extra_forbidden": "unknown key", "missing": "is required"}
+    plain = {"extra_forbidden": UNKNOWN_KEY, "missing": "is required"}
     return [
         (_json_path(tuple(e["loc"])), plain.get(e["type"], e["msg"][0].lower() + e["msg"][1:])) for e in error.errors()
     ]
@@ -45,7 +46,9 @@ def load_contract(document: Any) -> Contract:
     try:
         parsed = ContractDocument.model_validate(document)
     except ValidationError as error:
-        raise ContractError(document_errors(error)) from error
+        faults = document_errors(error)
+        # A misspelled key first: what else is wrong (a key that is required) may follow from it
+        raise ContractError(sorted(faults, key=lambda fault: fault[1] != UNKNOWN_KEY)) from error
     errors: list[tuple[str, str]] = []
     types = {name: spec.type for name, spec in parsed.fields.items()}
     silent = {name for name, spec in parsed.fields.items() if spec.kind == "observed" and not spec.critical}

@@ -14,9 +14,7 @@ chmod 644 "$PUBLIC/guard.pub.pem"
 if cut -d ' ' -f 1 "$PRIVATE/operators" 2>/dev/null | grep -qxF -- "$OPERATOR"; then
   echo "$OPERATOR has a token; another one, for another name: docker compose run --rm -e OPERATOR=name keys"
 else
-  made=$(wirelessops keys token --operator "$OPERATOR")
-  # Told first: a token that was kept and never told is of no use to anybody, and its name would be taken
   echo "operator: $OPERATOR"
-  echo "$made" | grep '^token:'
-  echo "$made" | sed -n 's/^line: *//p' >>"$PRIVATE/operators"
+  printf 'token: '
+  wirelessops keys token --operator "$OPERATOR" --out "$PRIVATE/operators"
 fi

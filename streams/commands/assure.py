@@ -1,4 +1,4 @@
-"""`wirelessops assure`, `view`, `contract check`, `record export`: the engine over files (section 8)."""
+"""`wirelessops assure`, `view`, `record export`: the engine over files (section 8)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from xapp.authorization import decision_json
-from xapp.contract import BindingError, ContractError
-from xapp.contract_loading import read_contract
+from xapp.contract import BindingError
 from xapp.contracts import shipped
 from xapp.engine import assure
 from xapp.episode import MAX_BYTES, EpisodeError, episode_from, parse_episode, read_document
@@ -31,20 +30,6 @@ def assure_file(source: str, jsonl: bool) -> int:
 def view_file(source: str) -> int:
     """The normalised view of an episode; its proposal may be missing, or hold no more than its bindings."""
     return _whole(source, _view)
-
-
-def check_contract(source: str) -> int:
-    """0 where the contract may be loaded; else 2 and the place of each error."""
-    try:
-        with _opened(source) as stream:
-            contract = read_contract(stream.read())
-    except OSError as error:
-        return _complain(f"{source}: {error.strerror or error}")
-    except ContractError as error:
-        return _complain("\n".join(f"{path}: {reason}" for path, reason in error.errors))
-    observed = sum(1 for f in contract.fields.values() if f.kind == "observed")
-    print(f"{contract.contract_id}: {len(contract.fields)} fields ({observed} observed), {contract.digest}")
-    return OK
 
 
 def export_prov(source: str) -> int:

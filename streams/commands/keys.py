@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from streams.keys import KeyFault, holds_private_key, public_keys, public_pem, read_signing_key, write_new
-from streams.web.operators import line_of, new_token
+from streams.web.operators import line_of, new_token, read_entries
 from xapp.signing import keyid_of
 
 OK, INVALID = 0, 2
@@ -33,17 +33,30 @@ def show_keys(path: Path) -> int:
     return OK
 
 
-def new_operator_token(operator: str) -> int:
-    """A new token, and the line of the tokens file for it. The token is told here and never again."""
+def new_operator_token(operator: str, out: Path) -> int:
+    """A new token, told on standard output and never again; its line is added to the tokens file `out`.
+
+    Exit 2 for a bad name, and for a file that cannot be written or would not be read then; it stays as it was.
+    """
     token = new_token()
     try:
         line = line_of(operator, token)
+        with out.open("a+", encoding="utf-8") as file:
+            file.seek(0)
+            held = file.read()
+            added = ("" if not held or held.endswith("\n") else "\n") + line + "\n"
+            read_entries(held + added)
+            # Told first: a token that was kept and never told is of no use to anybody
+            sys.stderr.write(f"the token of {operator}, told this once ({out} holds its digest):\n")
+            print(token, flush=True)
+            file.write(added)
+    except OSError as fault:
+        return _complain(f"{out}: {fault.strerror or fault}")
     except ValueError as fault:
-        return _complain(fault)
-    print(f"token: {token}\nline:  {line}")
+        return _complain(f"{out}: not UTF-8" if isinstance(fault, UnicodeDecodeError) else str(fault))
     return OK
 
 
-def _complain(fault: ValueError) -> int:
+def _complain(fault: ValueError | str) -> int:
     sys.stderr.write(f"{fault}\n")
     return INVALID

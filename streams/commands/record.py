@@ -52,7 +52,7 @@ async def _record(recorder: Recorder, seconds: float | None, watchdog: ExitWatch
         await recorder.start()
     except (KafkaError, TimeoutError, OSError) as error:
         return _complain(f"not recording: {error or type(error).__name__}")
-    print("recording", flush=True)
+    print(f"recording {'until SIGTERM or SIGINT' if seconds is None else f'for {seconds:g} s'}", flush=True)
     running = asyncio.create_task(recorder.run(), name="recorder")
     await first_of(stop.wait(), running, timeout_s=seconds)
     watchdog.arm()

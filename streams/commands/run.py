@@ -58,7 +58,7 @@ def run(
             options |= {} if kafka_config is None else {KAFKA_CONFIG: kafka_config}
             settings = _settings({} if descriptor is None else descriptor.controls, options, stack)
             log_to_stderr(settings.log_level)
-            contracts = load_contracts(settings.contracts_dir)
+            contracts = load_contracts(settings.contracts_dir, settings.shipped_contracts)
             signer = _signer(settings)
             tracing = start_tracing(os.environ, settings.guard_name)
             if tracing is not None:
@@ -126,7 +126,9 @@ async def serve(
         watching.cancel()
         await asyncio.gather(_stop(settings, guard, app, running), *([] if poster is None else [poster.stop()]))
     if failure is None:
+        log.info("stopped", why="asked by a signal" if stop.is_set() else "the app ended")
         return EXIT_OK
+    log.info("stopped", why=f"a failure: {str(failure) or type(failure).__name__}")
     return _complain(failure, EXIT_BAD_START if isinstance(failure, Unreachable) else EXIT_FAILED)
 
 

@@ -19,14 +19,16 @@ def replay(
     out: Path | None = None,
     as_json: bool = False,
     contracts_dir: Path | None = None,
+    shipped_contracts: bool = True,
     history_ms: int = 60_000,
     history_count: int = 4096,
 ) -> int:
     """Replay files; print the summary, write decisions (full records, JSON Lines) to `out`.
 
     `form`: one of `scope`, `flexric`, `perf3gpp`, `recording`; guessed from how the first file begins when None.
-    `as_json`: the summary as one JSON document. `contracts_dir`, `history_ms`, `history_count`: what the guard of an
-    own recording was started with (`wirelessops run`); foreign recordings have contracts of their own.
+    `as_json`: the summary as one JSON document. `contracts_dir`, `shipped_contracts`, `history_ms`,
+    `history_count`: what the guard of an own recording was started with (`wirelessops run`); foreign recordings have
+    contracts of their own.
 
     Returns the exit code: 0; 1 where a decision of an own recording differs from the live one; 2 where nothing can be
     read or `out` not be written, with the reason on stderr.
@@ -35,7 +37,7 @@ def replay(
     from streams.replay.run import LiveGuard, run
 
     try:
-        return run(paths, form, out, as_json, LiveGuard(contracts_dir, history_ms, history_count))
+        return run(paths, form, out, as_json, LiveGuard(contracts_dir, shipped_contracts, history_ms, history_count))
     except UnreadableRecording as error:
         print(f"wirelessops replay: {error}", file=sys.stderr)
         return 2

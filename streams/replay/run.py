@@ -22,9 +22,10 @@ from streams.replay.summary import Verdicts, lines, summary
 
 @dataclass(frozen=True, slots=True)
 class LiveGuard:
-    """What the guard of a recorded run was started with: a folder of contracts beside the shipped ones, its history."""
+    """What the guard of a recorded run was started with: its contracts, its history."""
 
     contracts_dir: Path | None
+    shipped_contracts: bool
     history_ms: int
     history_count: int
 
@@ -59,7 +60,7 @@ def _own(paths: Sequence[Path], sink: BinaryIO | None, live: LiveGuard) -> dict[
     from streams.settings import SettingsError, load_contracts
 
     try:
-        contracts = load_contracts(live.contracts_dir)
+        contracts = load_contracts(live.contracts_dir, live.shipped_contracts)
     except SettingsError as error:
         raise UnreadableRecording(f"contracts: {error}") from error
     return replay_own(paths, sink, contracts, History(live.history_ms, live.history_count))
