@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 from guard_rig import REGION, guarded, proposal, report
 from typer.testing import CliRunner, Result
-from web_rig import TWO_SOURCES
+from web_rig import TWO_SOURCES, repeat_the_dispute
 
 from streams.cli import app
 from streams.guard import unix_ms
@@ -44,6 +44,18 @@ async def test_without_a_value_it_lists_what_is_disputed_and_with_one_the_guard_
         assert (written["decision_id"], written["operator"]) == (said["decision_id"], "alice")
         done = await rig.wait_for("control", lambda d: d["proposal_id"] == "p1" and d["final"])
         assert (done["action"], done["used"]["cqi"]) == ("APPLY", [f"answer/{written['answer_id']}#1"])
+
+
+async def test_an_approval_holds_though_the_guard_keeps_no_report_that_was_looked_at() -> None:
+    async with guarded(document=TWO_SOURCES, history_count=1) as (rig, _):
+        await escalated(rig, "p1")
+        await repeat_the_dispute(rig)
+        given = await types(rig.bootstrap_servers, "p1", "approve", "--settle", "cqi=12")
+        assert (given.exit_code, given.stderr) == (0, "")
+        seen = {o["id"]: o["value"] for o in orjson.loads(given.stdout)["settles"][0]["seen"]}
+        assert seen == {"p1/e2:gnb-1#0": 3, "p1/rt:north#0": 12}
+        done = await rig.wait_for("control", lambda d: d["proposal_id"] == "p1" and d["final"])
+        assert done["action"] == "APPLY"
 
 
 async def test_what_has_its_final_decision_is_not_answered_and_that_decision_is_said() -> None:

@@ -218,6 +218,33 @@ async def test_an_answer_holds_though_the_guard_keeps_no_report_that_the_operato
         assert (await final(rig, "p1"))["action"] == "APPLY"
 
 
+async def test_a_person_may_take_longer_than_evidence_is_kept() -> None:
+    """70 s after the dispute, where the store keeps 60 s: `history_ms` and `escalation_ms` need no relation."""
+    began_ms, ahead_ms = unix_ms() - 70_000, -70_000
+    sources = (("e2:gnb-1", 3), ("rt:north", 12))
+    async with guarded(lambda: unix_ms() + ahead_ms, TWO_SOURCES, hold_ms=10_000) as (rig, guard):
+        assert guard.settings.history_ms == 60_000
+        for source, value in sources:
+            old = report(f"old/{source}", value, began_ms, source=source)
+            await rig.send("telemetry", old, timestamp_ms=began_ms)
+        await rig.send("proposals", proposal("p1", created_at_ms=began_ms), timestamp_ms=began_ms)
+        decision = await rig.decision("p1")
+        assert (decision["action"], decision["final"]) == ("ESCALATE", False)
+        for source, value in sources:
+            await rig.send("telemetry", report(f"new/{source}", value, source=source))
+        ahead_ms = 0
+        view = await rig.ask(kind="as_of", query_id="q", name="cqi", subject="cell:1/ue:7")
+        assert {o["id"] for o in view["observations"]} == {f"new/{source}#0" for source, _ in sources}
+        looked = [
+            {"id": f"old/{source}#0", "source": source, "name": "cqi", "subject": "cell:1/ue:7", "value": value,
+             "unit": "1"}
+            for source, value in sources
+        ]  # fmt: skip
+        said = settled(12, [each["id"] for each in looked])[0]
+        await rig.send("answers", answer(decision, "approve", settles=[{**said, "seen": looked}]))
+        assert (await final(rig, "p1"))["action"] == "APPLY"
+
+
 async def test_an_answer_settles_nothing_that_it_does_not_name() -> None:
     async with guarded(document=TWO_SOURCES) as (rig, _):
         decision = await escalated(rig)

@@ -11,7 +11,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from guard_rig import PARTITIONS, PREFIX, REGION, proposal, report
 from structlog.testing import capture_logs
-from web_rig import BEARER, BOB, TOKEN, Page, served, tokens_file
+from web_rig import BEARER, BOB, TOKEN, Page, repeat_the_dispute, served, tokens_file
 
 from streams.messages import AnswerMessage, SwitchMessage
 from streams.topics import partition_of
@@ -98,6 +98,18 @@ async def test_an_approval_settles_the_conflict_and_the_guard_applies(tmp_path: 
         (told,) = [entry for entry in logs if entry["event"] == "an operator acted"]
         assert (told["operator"], told["verdict"], told["proposal_id"]) == ("alice", "approve", "p1")
         assert (told["decision_id"], told["remote"]) == (said["decision_id"], "127.0.0.1")
+
+
+async def test_an_approval_holds_though_the_guard_keeps_no_report_that_was_looked_at(tmp_path: Path) -> None:
+    async with served(operator_tokens=tokens_file(tmp_path), history_count=1) as page:
+        said = await page.escalated()
+        await repeat_the_dispute(page.rig)
+        asked = {"decision": said["id"], "verdict": "approve", "reason": "drive test", "settles": ["cqi=12:1"]}
+        status, answer = await page.post("/v1/answers", asked)
+        assert status == 200
+        seen = {o["id"]: o["value"] for o in answer["settles"][0]["seen"]}
+        assert seen == {"p1/e2:gnb-1#0": 3, "p1/rt:north#0": 12}
+        assert (await page.final("p1"))["action"] == "APPLY"
 
 
 async def test_a_denial_ends_the_proposal_and_the_second_operator_is_told(tmp_path: Path) -> None:

@@ -32,6 +32,16 @@ TWO_SOURCES: dict[str, Any] = {
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 
+async def repeat_the_dispute(rig: Rig) -> None:
+    """Both sources report once more what they contradict each other in; a guard with `history_count=1` holds no other
+    report of theirs then.
+    """
+    for value, source in ((3, "e2:gnb-1"), (12, "rt:north")):
+        await rig.send("telemetry", report(f"repeated/{source}", value, source=source))
+    view = await rig.ask(kind="as_of", query_id="repeated", name="cqi", subject="cell:1/ue:7")
+    assert {o["id"] for o in view["observations"]} == {"repeated/e2:gnb-1#0", "repeated/rt:north#0"}
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
