@@ -20,6 +20,8 @@ from streams.guard import unix_ms
 playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
 
 WAIT_MS = 10_000
+CHANGED = "ERR_NETWORK_CHANGED"
+"""A container that begins or ends here takes what a browser is loading: the page has to come back from it."""
 SIZE = {"width": 1280, "height": 720}
 _UES = itertools.count(100)
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -55,11 +57,15 @@ class Operator:
         self.guard = guard
         self.rig = guard.rig
         self.faults: list[str] = []
-        self.excused: tuple[str, ...] = ()
+        self.excused: tuple[str, ...] = (CHANGED,)
         tab.set_default_timeout(WAIT_MS)
-        tab.on("console", lambda said: said.type in ("error", "warning") and self._fault(said.text))
-        tab.on("pageerror", lambda error: self._fault(str(error)))
-        tab.on("request", lambda request: self._requested(request.url))
+        self._watches = {
+            "console": lambda said: said.type in ("error", "warning") and self._fault(said.text),
+            "pageerror": lambda error: self._fault(str(error)),
+            "request": lambda request: self._requested(request.url),
+        }
+        for event, watch in self._watches.items():
+            tab.on(event, watch)
 
     def _fault(self, text: str) -> None:
         if not any(excuse in text for excuse in self.excused):
@@ -68,6 +74,13 @@ class Operator:
     def _requested(self, url: str) -> None:
         if urlsplit(url).netloc != f"127.0.0.1:{self.guard.port}":
             self.faults.append(f"a request to another host: {url}")
+
+    async def leaves(self) -> None:
+        """The tab is for the next one."""
+        for event, watch in self._watches.items():
+            self.tab.remove_listener(event, watch)
+        await self.tab.unroute_all(behavior="ignoreErrors")
+        await self.tab.context.set_offline(False)
 
     async def open(self, route: str = "") -> None:
         """Load the page; it is live then."""
@@ -143,15 +156,18 @@ class Operator:
 
 
 @asynccontextmanager
-async def before_the_page(browser: Any, guard: Page, **context: Any) -> AsyncIterator[Operator]:
-    """A tab with a clean profile, with nothing loaded yet. Ends with: no fault was seen."""
-    profile = await browser.new_context(**{"viewport": SIZE, "reduced_motion": "reduce", **context})
-    operator = Operator(await profile.new_page(), guard)
+async def before_the_page(tab: Any, guard: Page) -> AsyncIterator[Operator]:
+    """A tab as if nobody had used it: nothing kept, nothing loaded. Ends with: no fault was seen."""
+    await tab.goto(f"http://127.0.0.1:{guard.port}/static/icon.svg")
+    await tab.evaluate("sessionStorage.clear(), localStorage.clear()")
+    await tab.set_viewport_size(SIZE)
+    await tab.emulate_media(color_scheme="light", reduced_motion="reduce")
+    operator = Operator(tab, guard)
     try:
         yield operator
         assert not operator.faults, operator.faults
     finally:
-        await profile.close()
+        await operator.leaves()
 
 
 @asynccontextmanager

@@ -33,15 +33,21 @@ async def browser() -> AsyncIterator[Any]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def guard(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Page]:
-    """One guard for all tests; each has a UE, a tab and a profile of its own."""
+    """One guard for all tests; each has a UE of its own."""
     async with guarded_page(tmp_path_factory.mktemp("page"), document=THREE_SOURCES) as one:
         yield one
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def tab(browser: Any) -> Any:
+    """One for all tests: a new profile costs more than most of them."""
+    return await browser.new_page()
+
+
 @pytest_asyncio.fixture(loop_scope="module")
-async def operator(browser: Any, guard: Page) -> AsyncIterator[Operator]:
+async def operator(tab: Any, guard: Page) -> AsyncIterator[Operator]:
     """Before the page, live."""
-    async with before_the_page(browser, guard) as one:
+    async with before_the_page(tab, guard) as one:
         await one.open()
         yield one
 
@@ -91,7 +97,7 @@ async def test_an_address_of_a_decision_leads_to_it(operator: Operator) -> None:
     await operator.row("linked-1").wait_for()
     await operator.tab.go_back()
     await operator.tab.locator("#panel").get_by_role("heading", name="linked-1").wait_for()
-    operator.excused = ("status of 400",)
+    operator.excused += ("status of 400",)
     await operator.open("?cut#/decision/%E0%A4")
     await operator.tab.locator("#panel").get_by_text("is no id of a decision").wait_for()
 
@@ -225,7 +231,7 @@ async def test_a_denied_escalation_ends(operator: Operator) -> None:
 
 
 async def test_a_token_that_nobody_has_acts_nothing(operator: Operator) -> None:
-    operator.excused = ("401",)
+    operator.excused += ("401",)
     await operator.tab.locator("#kill").click()
     await operator.signs_in("a guess")
     await operator.sees("The guard does not know this token.")
@@ -309,7 +315,7 @@ async def test_shadow_mode_releases_nothing_and_says_what_it_would_have(operator
 
 async def test_a_lost_connection_is_said_at_once_and_nothing_old_looks_live(operator: Operator) -> None:
     await operator.applied("cut-1")
-    operator.excused = ("Failed to load resource", "ERR_INTERNET_DISCONNECTED")
+    operator.excused += ("Failed to load resource", "ERR_INTERNET_DISCONNECTED")
     await operator.tab.context.set_offline(True)
     await operator.sees("NOT LIVE")
     await operator.tab.wait_for_selector("body[data-connection=lost]")
@@ -322,6 +328,14 @@ async def test_a_lost_connection_is_said_at_once_and_nothing_old_looks_live(oper
     await operator.live()
     await operator.row("cut-2").wait_for()
     assert await operator.tab.get_by_text("NOT LIVE").count() == 0
+
+
+async def test_a_page_of_which_a_part_did_not_load_says_so_and_loads_again(operator: Operator) -> None:
+    operator.excused += ("Failed to load resource",)
+    await operator.tab.route("**/static/graph.js", lambda route: route.abort(), times=1)
+    await operator.tab.reload()
+    await operator.sees("the page did not load; trying again")
+    await operator.live()
 
 
 async def test_sources_are_told_in_words_the_worst_first(operator: Operator) -> None:
@@ -395,6 +409,7 @@ async def test_everything_can_be_done_from_the_keyboard(operator: Operator) -> N
     await keys.press("Escape")
     await operator.tab.get_by_role("dialog").wait_for(state="detached")
     await keys.press("/")
+    await operator.tab.wait_for_selector("input[type=search]:focus")
     await keys.type("typed-1")
     await operator.row("typed-2").wait_for(state="hidden")
     await keys.press("Escape")
@@ -542,7 +557,9 @@ async def test_a_page_loaded_amid_a_stream_of_decisions_shows_each_of_them_once(
     streaming.cancel()
     await asyncio.gather(streaming, return_exceptions=True)
     await operator.row(f"p-{next(numbers) - 1}").wait_for()
-    held = len((await operator.guard.board())["decisions"])
+    last = f"p-{next(numbers) - 2}"
+    board = await operator.guard.board(lambda b: any(d["proposal_id"] == last for d in b["decisions"]))
+    held = len(board["decisions"])
     assert await operator.tab.locator(".shown").inner_text() == str(held)
 
 
