@@ -67,6 +67,7 @@ class _Made:
     until_ms: int | None = None
     sequence: int = 0
     unrecorded: bool = False
+    record: bytes = b""
     decide_s: float = 0.0
 
     @property
@@ -214,8 +215,10 @@ class Desk:
             return
 
     def _may_decide(self) -> bool:
-        """Whether telemetry is read as far as it was there when what waits was read, and every switch is taken in."""
-        if not self.books.warm or self.intake.switched:
+        """Whether telemetry is read as far as it was there when what waits was read, and no switch that may hold back
+        is still to be taken in.
+        """
+        if not self.books.warm or self.intake.holding:
             return False
         if self._decide_from is None:
             if not self.books.open.ready and not self.intake.questions:
@@ -251,7 +254,7 @@ class Desk:
             for proposal in taken:
                 began_s = time.perf_counter()
                 too_large = proposal.message.offset in unrecorded
-                may_apply = tries <= _TRIES and not self.intake.switched  # a switch may come while it is written
+                may_apply = tries <= _TRIES and not self.intake.holding  # a switch may come while it is written
                 one, record = self._make(proposal, too_large=too_large, may_apply=may_apply)
                 one.decide_s = time.perf_counter() - began_s
                 made.append(one)
@@ -352,7 +355,7 @@ class Desk:
         self.books.sequence += 1
         state.note(decision.lease, asked)
         one.messages, one.t_ms, one.sequence, one.unrecorded = messages, t_ms, stamp.sequence, too_large
-        one.until_ms = stamp.until_ms
+        one.until_ms, one.record = stamp.until_ms, record.value
         return one, [record]
 
     def _unrecordable(self, proposal: OpenProposal, decision: Decision, t_ms: int) -> tuple[Decision, list[Outgoing]]:
@@ -427,6 +430,7 @@ class Desk:
                         until_ms=one.until_ms,
                         decide_s=one.decide_s,
                         publish_s=publish_s,
+                        record=one.record,
                         headers=proposal.message.headers,
                     )
                 )

@@ -87,7 +87,7 @@ class Intake:
         self._wake = wake
         self._inbox: deque[Any] = deque()
         self._held, self._held_answers = _Held(), _Held()
-        self._switches: set[int] = set()  # offsets of those in the inbox
+        self._holding: set[int] = set()  # offsets of switches in the inbox that may hold back
         self._names = names = settings.topics
         self._taking: dict[str, Callable[[Any], None]] = {
             names.telemetry: self._take_telemetry,
@@ -107,9 +107,9 @@ class Intake:
         return self._books.next
 
     @property
-    def switched(self) -> bool:
-        """Whether a switch was read that is not taken in yet: until it is, nothing may be decided."""
-        return bool(self._switches)
+    def holding(self) -> bool:
+        """Whether a switch to hold or shadow was read that is not taken in yet: until it is, nothing may be decided."""
+        return bool(self._holding)
 
     def wants(self, topic: str) -> bool:
         """Whether more of a topic should be read for now. Answers are few: only too many of themselves hold them back,
@@ -127,8 +127,8 @@ class Intake:
     def receive(self, messages: Iterable[Any], reached: Reached) -> None:
         """Messages of one topic that were read, in order, and how far that is."""
         for message in messages:
-            if message.topic == self._names.answers and _means_switch(message.value):
-                self._switches.add(message.offset)
+            if message.topic == self._names.answers and _may_hold_back(message.value):
+                self._holding.add(message.offset)
             self._put(message)
         self._put(reached)
         self._wake.set()
@@ -194,7 +194,7 @@ class Intake:
             self._taking[message.topic](message)
             self._books.reach(tp, message.offset + 1)
         if message.topic == self._names.answers:
-            self._switches.discard(message.offset)
+            self._holding.discard(message.offset)
 
     def _take_telemetry(self, message: Any) -> None:
         self._counters.telemetry_messages += 1
@@ -315,11 +315,13 @@ class Intake:
             self.reject(message, reason)
 
 
-def _means_switch(value: bytes | None) -> bool:
+def _may_hold_back(value: bytes | None) -> bool:
+    """Whether a message on `answers` may be a switch to another mode than live."""
     try:
-        return is_switch(parse_object(value))
+        document = parse_object(value)
     except ValueError:
         return False
+    return is_switch(document) and document.get("mode") != "live"
 
 
 def _first_fault(error: ValidationError) -> str:

@@ -93,6 +93,20 @@ async def test_nothing_is_decided_while_a_switch_that_was_read_stands_behind_a_f
     assert actions(publisher) == ["HOLD"]
 
 
+async def test_a_release_that_stands_behind_a_flood_stops_nobody() -> None:
+    desk, publisher = a_desk()
+    put(desk.intake, NAMES.answers, [HOLD])
+    put(desk.intake, NAMES.telemetry, [report("r1", 9, T - 10)])
+    put(desk.intake, NAMES.proposals, [proposal("p1", created_at_ms=T - 5)])
+    put(desk.intake, NAMES.telemetry, [b"{"] * 2_000, first=1)
+    put(desk.intake, NAMES.answers, [HOLD.replace(b"hold", b"live")], first=1)
+    await desk._turn()
+    assert (actions(publisher), len(desk.intake) > 1_000) == (["HOLD"], True)
+    while desk.intake:
+        await desk._turn()
+    assert actions(publisher) == ["HOLD", "APPLY"]
+
+
 async def test_no_apply_of_a_batch_that_came_late_is_tried_again_once_a_switch_was_read() -> None:
     desk, publisher = a_desk()
     put(desk.intake, NAMES.telemetry, [report("r1", 9, T - 10)])
