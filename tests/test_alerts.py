@@ -54,6 +54,16 @@ def test_the_rules_are_what_promtool_takes(promtool: str) -> None:
     run(promtool, "check", "rules", str(ALERTS))
 
 
+def test_the_scrape_configuration_of_the_document_is_one(promtool: str, tmp_path: Path) -> None:
+    blocks = re.findall(r"^```yaml\n(.*?)^```", (ROOT / "docs" / "metrics.md").read_text(), re.DOTALL | re.MULTILINE)
+    (shown,) = [block for block in blocks if "scrape_configs" in block]
+    shown = shown.replace("/etc/prometheus/rules/alerts.yaml", str(ALERTS))
+    (tmp_path / "prometheus.yml").write_text(shown)
+    assert "SUCCESS" in run(promtool, "check", "config", str(tmp_path / "prometheus.yml"))
+    (job,) = yaml.safe_load(shown)["scrape_configs"]
+    assert job["metrics_path"] == "/ric/v1/metrics"
+
+
 def test_every_alert_fires_when_it_must_and_is_quiet_otherwise(promtool: str, tmp_path: Path) -> None:
     """The texts are left out: promtool compares them to the letter."""
     bare = yaml.safe_load(ALERTS.read_text())

@@ -38,6 +38,8 @@ from xapp.contract_loading import load_contract
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 WIRELESSOPS = (sys.executable, "-c", "from streams.cli import main; main()")
+PROGRAMS: Mapping[str, Sequence[str]] = {"python": (sys.executable,), "curl": ("curl",)}
+"""What a document types beside `wirelessops` → the program."""
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 ELSEWHERE = {
@@ -104,6 +106,7 @@ ELSEWHERE = {
 NOT_RUN = {
     r"make test": "it is what runs this",
     r"(make|wirelessops) bench": "minutes of a whole machine; its figures are of that machine",
+    r"make image": "needs a Docker engine: make compose-check builds the same image",
     r"make compose-check": "minutes, root and a Docker engine; docs/compose.md has the output of a run",
     r"(docker compose|docker-compose|docker) .*": "needs a Docker engine: make compose-check is what runs it",
     r"pip install .*": "installs from a package index",
@@ -131,9 +134,9 @@ def runs_here(line: str) -> bool:
 
 @contextmanager
 def a_guard(words: list[str], log: Path) -> Iterator[str]:
-    """The guard of a document's own `wirelessops run` line, on its embedded broker: the address of its Kafka."""
+    """The guard of a document's own `wirelessops run` line, started where the reader is: the address of its Kafka."""
     with log.open("wb") as errors, subprocess.Popen(
-        [*WIRELESSOPS, *words], stdout=subprocess.PIPE, stderr=errors, cwd=ROOT, text=True
+        [*WIRELESSOPS, *words], stdout=subprocess.PIPE, stderr=errors, text=True
     ) as guard:  # fmt: skip
         try:
             assert guard.stdout is not None
@@ -143,6 +146,7 @@ def a_guard(words: list[str], log: Path) -> Iterator[str]:
         finally:
             guard.terminate()
     assert guard.returncode == 0, log.read_text()
+    assert '"event":"stopped"' in log.read_text()
 
 
 def free_port() -> int:
@@ -221,7 +225,7 @@ class Reader:
     """Somebody who types the lines of a document, one after the other, in a folder that has docs/ in it."""
 
     def __init__(self, folder: Path) -> None:
-        self.address = ""
+        self.address = self.token = ""
         self.web_port = free_port()
         (folder / "docs").symlink_to(ROOT / "docs")
         (folder / "secrets").mkdir()
@@ -233,11 +237,12 @@ class Reader:
                 return self.types(line.replace("PROPOSAL_ID", proposal_id))
         line = re.sub(r"127\.0\.0\.1:PORT|localhost:9092", self.address, line)
         line = re.sub(r"--seconds \d+", "--seconds 2", line).replace("--web-port 8080", f"--web-port {self.web_port}")
+        line = line.replace("127.0.0.1:8080", f"127.0.0.1:{self.web_port}").replace("TOKEN", self.token)
         given = b""
         for part in line.split(" | "):
             words = shlex.split(part)
-            if words[0] == "python" or words[1] in ("demo", "simulate"):
-                program = [sys.executable] if words[0] == "python" else WIRELESSOPS
+            if words[0] in PROGRAMS or words[1] in ("demo", "simulate"):
+                program = PROGRAMS.get(words[0], WIRELESSOPS)
                 ran = subprocess.run(
                     [*program, *words[1:]], input=given, capture_output=True, timeout=60, check=False
                 )  # fmt: skip
@@ -246,7 +251,8 @@ class Reader:
                 assert words[0] == "wirelessops", line
                 result = CliRunner().invoke(app, words[1:], input=given)
                 code, given, errors = result.exit_code, result.stdout_bytes, result.stderr
-            assert code == 0, f"{line}: {errors[-2000:]}"
+            assert code == 0, f"{line}: {given.decode()[-2000:]}{errors[-2000:]}"
+            self.token = given.decode().strip() if words[:3] == ["wirelessops", "keys", "token"] else self.token
         assert given, f"{line}: said nothing"
         return given.decode()
 

@@ -94,6 +94,7 @@ async def _play(
     endless = EndlessRun(seed, start_ms, check)
     ran = (UncheckedRun if known is None else SimulatedRan)(endless.scenario, before_tick=endless.advance_to)
     async with Simulation(endless.scenario, ran, wire, unix_ms, _PATIENCE_S) as simulation:
+        print(f"the RAN runs: region {wire.region} at {wire.bootstrap_servers}", flush=True)
         log.info("the RAN runs", bootstrap_servers=wire.bootstrap_servers, region=wire.region, seed=seed)
         ending = asyncio.Event()
         playing = asyncio.create_task(simulation.run(ending), name="simulation")
