@@ -86,4 +86,5 @@ def _published(decision: Decision, one: Episode) -> Published:
         until_ms=None,
         decide_s=0.0002,
         publish_s=0.004,
+        record=b"",
     )

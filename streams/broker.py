@@ -2,7 +2,8 @@
 
 It is the default where no Kafka is given. Its limits: four partitions a topic, no CreateTopics (a topic appears when
 first asked for), one member per consumer group, about 5 MB kept per partition (what displaces all before it is
-dropped at once, and so is the message after one of more than 5 MB), nothing kept after `stop()`.
+dropped at once, and so is the message after one of more than 5 MB), nothing kept after `stop()`. The web keeps the
+records that its page opens by itself therefore (`streams.web.kept_records`).
 """
 
 from __future__ import annotations

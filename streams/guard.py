@@ -172,6 +172,11 @@ class Guard:
         """All there are of each topic keyed by region; none before the topics were found or made."""
         return self._partitions
 
+    @property
+    def alone(self) -> bool:
+        """Whether the broker is an embedded one, known once the topics were found."""
+        return self._alone
+
     def observe(self, observer: Observer) -> None:
         """Tell an observer of every decision that is published from now on."""
         self._observers.add(observer)

@@ -25,10 +25,11 @@ log = structlog.get_logger(__name__)
 class Published:
     """One decision that stands on `control`.
 
-    `proposal`: the proposal's document as it was read; `headers`: those of its message; `attempt` counts its decisions
-    from 1. Times are Unix ms: `appended_at_ms` when the broker took the proposal, `decided_at_ms` (t of the decision)
-    and `published_at_ms` by the guard's clock; `until_ms` when the final decision comes at the latest, None where this
-    one is final. Durations are seconds: `decide_s` for this decision, `publish_s` for the batch that it stood in.
+    `proposal`: the proposal's document as it was read; `headers`: those of its message; `record`: the DSSE envelope of
+    the decision's record; `attempt` counts its decisions from 1. Times are Unix ms: `appended_at_ms` when the broker
+    took the proposal, `decided_at_ms` (t of the decision) and `published_at_ms` by the guard's clock; `until_ms` when
+    the final decision comes at the latest, None where this one is final. Durations are seconds: `decide_s` for this
+    decision, `publish_s` for the batch that it stood in.
     """
 
     decision: Decision
@@ -44,6 +45,7 @@ class Published:
     until_ms: int | None
     decide_s: float
     publish_s: float
+    record: bytes
     headers: Sequence[tuple[str, bytes | None]] = ()
 
     @property

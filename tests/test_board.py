@@ -90,15 +90,18 @@ def waiting(board: Board) -> list[str]:
 
 def test_a_summary_says_what_a_decision_says_in_a_line() -> None:
     violations = [
-        {"code": "stale", "blocking": True},
+        {"code": "stale", "blocking": True, "field": "sinr"},
         {"code": "range", "blocking": False},
         {"code": "kill_switch", "blocking": True},
-        {"code": "stale", "blocking": True},
+        {"code": "stale", "blocking": True, "field": "load", "constraint": "qos"},
+        {"code": "qos", "blocking": True, "field": None, "constraint": "rate_floor"},
+        {"code": "stale", "blocking": True, "field": "sinr"},
     ]
     document = decision(action="HOLD", violations=violations, repairs=[{"operator": "rename"}] * 2, until_ms=T0 + 9)
     said = summary(document, DecisionId(2, 1041), None, T0 - 3)
     assert (said["id"], said["partition"], said["contract"]) == ("2-1041", 2, "test/1")
-    assert (said["codes"], said["repairs"]) == (("stale", "kill_switch"), ("rename",))
+    assert (said["codes"], said["repairs"]) == (("stale", "kill_switch", "qos"), ("rename",))
+    assert said["reasons"] == ("stale sinr", "kill_switch", "stale load", "qos rate_floor")
     assert (said["until_ms"], said["late_ms"], said["switched"]) == (T0 + 9, 3, "hold")
     assert said["cells"] == ["1", "2", "3"]
     assert (said["signed_by"], said["believed"]) == (None, None)
@@ -119,6 +122,18 @@ def test_decisions_are_shown_in_the_order_of_their_time_and_only_the_newest() ->
     held = board.find(DecisionId(2, 3))
     assert held is not None
     assert held.summary["proposal_id"] == "p2"
+
+
+def test_what_is_open_is_found_though_newer_ones_displaced_it_from_the_list() -> None:
+    board = Board(limit=2)
+    for offset, action in enumerate(("ESCALATE", "APPLY", "APPLY", "APPLY")):
+        assert board.take("control", message(decision(f"p{offset}", action), offset))
+    held = board.find(DecisionId(2, 0))
+    assert held is not None
+    assert held.summary["proposal_id"] == "p0"
+    assert board.find(DecisionId(2, 1)) is None
+    assert board.take("control", message(decision("p0", "ABSTAIN"), 4))
+    assert board.find(DecisionId(2, 0)) is None
 
 
 def test_a_page_that_knows_a_cursor_is_told_what_came_after_it_and_no_other_is() -> None:

@@ -14,6 +14,7 @@ from streams.broker import EmbeddedBroker
 from streams.headers import cloud_event
 from streams.settings import GuardSettings
 from streams.topics import topics
+from streams.web.kept_records import KeptRecords
 from streams.web.records import Log, NotFound, Unanswered
 from streams.web.summaries import DecisionId
 
@@ -21,6 +22,7 @@ T0 = 1_790_000_000_000
 PREFIX = "wirelessops."
 Written = tuple[str, int]
 """What a record is of, and its time."""
+NONE_KEPT = KeptRecords(lambda: False)
 
 
 async def write(producer: AIOKafkaProducer, topic: str, written: Iterable[Written]) -> None:
@@ -39,7 +41,7 @@ async def embedded(written: Iterable[Written]) -> AsyncIterator[Log]:
         producer = AIOKafkaProducer(bootstrap_servers=broker.bootstrap_servers)
         await producer.start()
         await write(producer, PREFIX + "records", written)
-        log = Log(GuardSettings.embedded(broker.bootstrap_servers), lambda: range(4))
+        log = Log(GuardSettings.embedded(broker.bootstrap_servers), lambda: range(4), KeptRecords(lambda: True))
         try:
             yield log
         finally:
@@ -84,6 +86,28 @@ async def test_what_is_not_there_is_not_found(time_ms: int) -> None:
             await log.decision(DecisionId(0, 7))
 
 
+async def test_what_the_embedded_broker_dropped_is_gone_while_it_drops_more_and_the_words_say_whose_fault() -> None:
+    async with embedded([("d/1", T0)]) as log, _producer(log) as producer:
+        await write(producer, PREFIX + "control", [("d/1", T0)])
+
+        async def flood(rounds: int) -> None:
+            for _ in range(rounds):
+                for topic in ("records", "control"):
+                    await producer.send_and_wait(PREFIX + topic, bytes(400_000), partition=0)
+
+        await flood(15)
+        flooding = asyncio.create_task(flood(10_000))
+        try:
+            for _ in range(8):
+                with pytest.raises(NotFound, match="record of d/1 is gone: the embedded broker kept it no longer"):
+                    await found(log, "d/1", T0)
+                with pytest.raises(NotFound, match="decision 0-0 is gone: the embedded broker kept it no longer"):
+                    await log.decision(DecisionId(0, 0))
+            assert not flooding.done()
+        finally:
+            flooding.cancel()
+
+
 async def test_an_empty_log_holds_nothing() -> None:
     async with embedded([]) as log:
         with pytest.raises(NotFound):
@@ -101,7 +125,7 @@ async def test_strangers_among_the_records_are_passed_over() -> None:
 
 async def test_a_broker_that_is_gone_is_told_in_time_and_one_that_is_back_is_used() -> None:
     with EmbeddedBroker() as broker:
-        log = Log(GuardSettings.embedded(broker.bootstrap_servers), lambda: range(4), timeout_s=1.0)
+        log = Log(GuardSettings.embedded(broker.bootstrap_servers), lambda: range(4), NONE_KEPT, timeout_s=1.0)
     loop = asyncio.get_running_loop()
     began = loop.time()
     with pytest.raises(Unanswered):
@@ -116,7 +140,8 @@ async def test_a_record_is_found_between_the_ends_of_transactions_and_what_was_g
         kafka.create_topic(name)
     producer = AIOKafkaProducer(bootstrap_servers=kafka.bootstrap_servers, transactional_id=kafka.prefix + "w")
     await producer.start()
-    log = Log(GuardSettings.of(bootstrap_servers=kafka.bootstrap_servers, prefix=kafka.prefix), lambda: range(1))
+    settings = GuardSettings.of(bootstrap_servers=kafka.bootstrap_servers, prefix=kafka.prefix)
+    log = Log(settings, lambda: range(1), NONE_KEPT)
     try:
         for n in range(40):
             async with producer.transaction():
@@ -139,7 +164,8 @@ async def test_a_record_is_found_after_the_clock_was_set_back_by_an_hour_and_for
         kafka.create_topic(name, message_timestamp_type="LogAppendTime")
     producer = AIOKafkaProducer(bootstrap_servers=kafka.bootstrap_servers)
     await producer.start()
-    log = Log(GuardSettings.of(bootstrap_servers=kafka.bootstrap_servers, prefix=kafka.prefix), lambda: range(1))
+    settings = GuardSettings.of(bootstrap_servers=kafka.bootstrap_servers, prefix=kafka.prefix)
+    log = Log(settings, lambda: range(1), NONE_KEPT)
     hour_ms = 3_600_000
     times = [*range(0, 30_000, 1_000), *range(-hour_ms, -hour_ms + 30_000, 1_000), *range(40_000, 70_000, 1_000)]
     written = [(f"d{n}/1", T0 + time_ms) for n, time_ms in enumerate(times)]

@@ -79,7 +79,7 @@ async def _answer(
             elif (decision := _of(message.value, proposal_id)) is not None and decision.get("final") is True:
                 raise NotSettled(_final(decision))
         if record is None:
-            raise NotSettled(f"no record of proposal {proposal_id!r} in region {region!r}")
+            raise NotSettled(_no_record(proposal_id, region, begins[held[0]]))
         answer = answer_to(record, at_ms=time.time_ns() // 1_000_000, **given)
         await write_answer(producer, names, region, partition, answer)
         return answer
@@ -101,6 +101,18 @@ def _of(value: bytes | None, proposal_id: str) -> dict[str, Any] | None:
     except orjson.JSONDecodeError:
         return None
     return found if isinstance(found, dict) and found.get("proposal_id") == proposal_id else None
+
+
+def _no_record(proposal_id: str, region: str, first: int) -> str:
+    """`first`: the offset of the first record that the broker holds."""
+    said = f"no record of proposal {proposal_id!r} in region {region!r}"
+    if not first:
+        return said
+    return (
+        f"{said}: the broker holds none before offset {first}. The embedded broker keeps about 5 MB a partition, and "
+        "there the guard's page (run --web-port) still answers what waits; a real Kafka keeps records as long as the "
+        "topic's retention"
+    )
 
 
 def _final(decision: Mapping[str, Any]) -> str:

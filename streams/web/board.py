@@ -37,6 +37,7 @@ _OUTCOMES: Final = 10_000
 _ID_LENGTH: Final = 200
 _APPENDED: Final = 10_000
 _DENIED: Final = 10_000
+_ANSWERED: Final = 500
 _SHOWN: Final = 1_000
 """Open proposals and leases that one view has at most: those that a person is to see first."""
 _ENDED_SHOWN_MS: Final = 10_000
@@ -112,6 +113,8 @@ class Board:
         self._outcomes: OrderedDict[str, str] = OrderedDict()
         self._status: dict[int, StatusMessage] = {}
         self._denied: OrderedDict[Key, str] = OrderedDict()
+        self.answered: OrderedDict[str, str] = OrderedDict()
+        """The newest answers: id → the proposal that it answers."""
         self._appended: OrderedDict[tuple[str, int], int] = OrderedDict()
         self.cursor = first_cursor - 1
         """That of the newest decision."""
@@ -139,8 +142,11 @@ class Board:
     # Decisions.
 
     def find(self, where: DecisionId) -> Kept | None:
-        """A decision that is held."""
-        return self._by_id.get(where)
+        """A decision that is held, be it only as the newest on a proposal that is open."""
+        held = self._by_id.get(where)
+        if held is not None:
+            return held
+        return next((waiting.kept for waiting in self._open.values() if waiting.kept.where == where), None)
 
     def newest(self, region: str, proposal_id: str) -> Kept | None:
         """The newest decision on a proposal that has no final one; None where there is none."""
@@ -294,6 +300,8 @@ class Board:
             return
         answer = AnswerMessage.model_validate(document)
         key = (region_of(message.key), answer.proposal_id)
+        self.answered[answer.answer_id] = answer.proposal_id
+        _bound(self.answered, _ANSWERED)
         if answer.verdict == "deny":  # it may be read before the decision that it answers
             self._denied[key] = answer.operator
             _bound(self._denied, _DENIED)
@@ -344,7 +352,7 @@ def _encoded(said: dict[str, Any]) -> bytes:
     encoded = orjson.dumps(said)
     if len(encoded) > _SUMMARY_BYTES:
         text = said["explanation"][:_CUT_TEXT] + "… (too long for this list: see the record)"
-        items = {name: said[name][:_CUT_ITEMS] for name in ("cells", "codes", "repairs")}
+        items = {name: said[name][:_CUT_ITEMS] for name in ("cells", "codes", "reasons", "repairs")}
         encoded = orjson.dumps({**said, **items, "explanation": text})
     return encoded
 

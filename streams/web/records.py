@@ -1,5 +1,6 @@
 """Single messages of the log, found again: a decision where it stands on `control`, and its record by its time.
 
+A record that this guard keeps by itself (`streams.web.kept_records`) is taken from there; all others from the topic.
 The records of a partition stand in the order of its decisions, so the first of a time is found by bisection, a single
 read each step. Where that finds none, the clock was set back further: then Kafka is asked what it took at the time of
 the decision, which it took with its record. Between two of them there may be ends of transactions and what was given
@@ -17,9 +18,10 @@ from typing import Any, Final
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import ConsumerStoppedError, KafkaError, OffsetOutOfRangeError
 
-from streams.headers import attributes
+from streams.headers import attributes, decision_event
 from streams.lifecycle import stop_all
 from streams.settings import GuardSettings
+from streams.web.kept_records import KeptRecords
 from streams.web.summaries import DecisionId
 
 _POLL_MS: Final = 200
@@ -46,14 +48,20 @@ class Unanswered(RuntimeError):
 class Log:
     """Reads single messages, one search at a time, by a consumer of its own that is made when it is first needed.
 
-    `partitions` gives those that there are; none before the guard has made the topics.
+    `partitions` gives those that there are; none before the guard has made the topics. `kept`: where records are looked
+    for first.
     """
 
     def __init__(
-        self, settings: GuardSettings, partitions: Callable[[], Sequence[int]], timeout_s: float = _TIMEOUT_S
+        self,
+        settings: GuardSettings,
+        partitions: Callable[[], Sequence[int]],
+        kept: KeptRecords,
+        timeout_s: float = _TIMEOUT_S,
     ) -> None:
         self._settings = settings
         self._partitions = partitions
+        self._kept = kept
         self._timeout_s = timeout_s
         self._consumer: AIOKafkaConsumer | None = None
         self._turn = asyncio.Lock()
@@ -63,8 +71,10 @@ class Log:
         tp = TopicPartition(self._settings.topics.control, where.partition)
         async with self._search(tp) as consumer:
             begin, end = await _bounds(consumer, tp)
-            if not begin <= where.offset < end:
-                raise NotFound(f"decision {where} is not held")
+            if where.offset < begin:
+                raise NotFound(f"decision {where} is gone: {self._whose_fault}")
+            if where.offset >= end:
+                raise NotFound(f"there is no decision {where}")
             found = await _next(consumer, tp, where.offset, end)
             if found is None or found.offset != where.offset:
                 raise NotFound(f"there is no decision {where}")
@@ -72,11 +82,14 @@ class Log:
 
     async def record(self, where: DecisionId, decision_id: str, attempt: int, decided_at_ms: int) -> bytes:
         """The DSSE envelope of the record of the decision that stands there. Raises NotFound, Unanswered."""
+        identity = decision_event(decision_id, attempt)
+        kept = self._kept.find(where.partition, identity)
+        if kept is not None:
+            return kept
         tp = TopicPartition(self._settings.topics.records, where.partition)
         decision = TopicPartition(self._settings.topics.control, where.partition)
         async with self._search(tp) as consumer:
             begin, end = await _bounds(consumer, tp)
-            identity = f"{decision_id}/{attempt}"
             for margin_ms in _MARGINS_MS:
                 start = await _first_since(consumer, tp, begin, end, decided_at_ms - margin_ms)
                 value = await _named(consumer, tp, start, end, identity, decided_at_ms + _WITHIN_MS)
@@ -94,7 +107,14 @@ class Log:
                 )
                 if value is not None:
                     return value
-            raise NotFound(f"the record of {identity} is not found: the broker holds it no longer, or out of its order")
+            raise NotFound(f"the record of {identity} is gone: {self._whose_fault}")
+
+    @property
+    def _whose_fault(self) -> str:
+        """Why what was written is found no more."""
+        if self._kept.wanted:
+            return "the embedded broker kept it no longer; a real Kafka keeps it as long as the topic's retention"
+        return "Kafka holds it no longer (the topic's retention), or out of its order"
 
     async def close(self) -> None:
         """Give up; never raises."""
@@ -195,7 +215,11 @@ async def _named(
     consumer.seek(tp, start)
     seen = 0
     while seen < _LOOK_AT and await consumer.position(tp) < end:
-        batch = await consumer.getmany(tp, timeout_ms=_POLL_MS)
+        try:
+            batch = await consumer.getmany(tp, timeout_ms=_POLL_MS)
+        except OffsetOutOfRangeError:  # dropped meanwhile
+            consumer.seek(tp, (await consumer.beginning_offsets([tp]))[tp])
+            continue
         for message in batch.get(tp, ()):
             seen += 1
             said = attributes(message.headers)

@@ -26,6 +26,7 @@ from streams.web.broadcast import Broadcast
 from streams.web.config import config_routes
 from streams.web.connections import Connections
 from streams.web.feed import Feed
+from streams.web.kept_records import KeptRecords
 from streams.web.opening import Opener
 from streams.web.operators import Operators
 from streams.web.records import Log
@@ -80,7 +81,9 @@ class WebServer(Service):
         guard.observe(Appended(lambda: self.feed.board))
         self._broadcast = Broadcast(lambda: self.feed.board, self._members, clock)
         self.connections = Connections()
-        self._log = Log(settings, lambda: guard.partitions)
+        self.kept = KeptRecords(lambda: guard.alone)
+        guard.observe(self.kept)
+        self._log = Log(settings, lambda: guard.partitions, self.kept)
         self._writer = Writer(guard, clock)
         self._opener = Opener()
         self._runner = web.AppRunner(
