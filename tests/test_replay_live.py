@@ -174,6 +174,9 @@ async def test_a_recording_of_a_live_run_gives_the_live_decisions_byte_for_byte(
     code, summary = replayed([run.recording], run, capsys, out=out)
     assert code == 0
     assert summary["live"]["matching"] == summary["live"]["decisions"] == total
+    assert replayed([run.recording], run, capsys, shipped_contracts=False) == (0, summary)
+    assert replay([run.recording], shipped_contracts=False) == 2
+    assert "contracts: none" in capsys.readouterr().err
     assert (summary["live"]["differing"], summary["live"]["without_proposal"]) == (0, 0)
     assert summary["live"]["telemetry_refused"] > 0
     lines = out.read_bytes().splitlines()
