@@ -27,7 +27,8 @@ demo: $(STAMP)
 	$(BIN)/wirelessops demo --seconds $(SECONDS) --seed $(SEED)
 
 test: lint types
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not live" --numprocesses auto --dist loadfile
+	$(BIN)/python -m pytest -m live
 
 bench: $(STAMP)
 	$(BIN)/wirelessops bench

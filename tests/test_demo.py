@@ -26,6 +26,8 @@ from streams.demo_view import LiveShow, PlainShow, print_result, show_for, summa
 from xapp.contracts import shipped
 from xapp.model import Measurement, Report
 
+pytestmark = pytest.mark.live  # guards in processes of their own
+
 ROOT = Path(__file__).parent.parent
 T0 = 1_790_000_000_000
 PROMPT = Lag()

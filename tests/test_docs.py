@@ -35,6 +35,8 @@ from streams.messages import schemas
 from xapp.contract_document import contract_schema
 from xapp.contract_loading import load_contract
 
+pytestmark = pytest.mark.live  # guards in processes of their own
+
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 WIRELESSOPS = (sys.executable, "-c", "from streams.cli import main; main()")

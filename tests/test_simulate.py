@@ -28,6 +28,8 @@ from simulators.scenario import CELLS, UNSIGNED, loops_of
 from simulators.tally import REMEMBERED, Tally
 from streams.keys import write_new
 
+pytestmark = pytest.mark.live  # guards in processes of their own
+
 ROOT = Path(__file__).parent.parent
 T0 = 1_790_000_000_000
 HOUR_MS = 3_600_000
