@@ -83,12 +83,12 @@ class Operator:
         await self.tab.context.set_offline(False)
 
     async def open(self, route: str = "") -> None:
-        """Load the page; it is live then."""
+        """Load the page; it is connected then."""
         await self.tab.goto(f"http://127.0.0.1:{self.guard.port}/{route}")
         await self.live()
 
     async def live(self) -> None:
-        await self.tab.wait_for_selector("body[data-connection=live]")
+        await self.tab.wait_for_selector("body[data-connection=connected]")
 
     async def sees(self, text: str) -> None:
         """Waits until the text is on the page, to be seen."""

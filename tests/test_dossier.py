@@ -144,7 +144,7 @@ def of(episode: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The decision of an episode and its dossier, which is held to its record."""
     decision = decide(episode)
     before = orjson.dumps(decision)
-    made = dossier(decision, SUMMARY)
+    made = dossier(decision, SUMMARY, {})
     assert orjson.dumps(decision) == before
     hold_to_the_record(decision, made)
     return decision, made
@@ -155,7 +155,7 @@ def test_every_handed_example_has_a_dossier_that_says_what_its_record_says() -> 
     for path in sorted(Path(HANDED).glob("*.json")):
         if b"wirelessops.episode/1" in path.read_bytes():
             decision = orjson.loads(decision_json(assure(parse_episode(path.read_bytes(), shipped()))))
-            hold_to_the_record(decision, dossier(decision, SUMMARY))
+            hold_to_the_record(decision, dossier(decision, SUMMARY, {}))
 
 
 OBSERVATIONS = st.builds(
@@ -270,7 +270,7 @@ def test_a_malformed_proposal_has_a_dossier_with_every_field_unjudged(wrong: dic
 def test_a_proposal_without_a_contract_has_a_dossier() -> None:
     raw = {"proposal_id": "p", "plan": {"x": 1}}
     decision = orjson.loads(decision_json(assure(Episode("e", T, None, (), no_contract(raw), raw))))
-    made = dossier(decision, SUMMARY)
+    made = dossier(decision, SUMMARY, {})
     hold_to_the_record(decision, made)
     assert (made["fields"], made["plan"], made["constraints"]) == ([], [], [])
     assert [node["kind"] for node in made["graph"]["nodes"]] == ["action"]
@@ -291,9 +291,41 @@ def test_a_conflict_is_in_dispute_until_an_operator_settles_it() -> None:
     decision, made = of(episode)
     assert decision["action"] == "APPLY"
     assert made["disputes"] == []
-    assert [(a["source"], a["settles"], a["at_ms"]) for a in made["answers"]] == [
-        ("operator:alice", ["o1", "o9"], T - 50)
+    assert [(a["source"], a["settles"], a["at_ms"], a["here"]) for a in made["answers"]] == [
+        ("operator:alice", ["o1", "o9"], T - 50, "settled")
     ]
+
+
+def answer(identity: str, age: int, **over: Any) -> dict[str, Any]:
+    said = observation(f"answer/{identity}#1", "cqi", 10, "operator:alice", age, origin="operator")
+    return {**said, "parents": ["o1"], **over}
+
+
+def test_answers_say_to_which_proposal_they_were_and_whether_they_counted() -> None:
+    episode = clean()
+    mine, others = episode["proposal"]["proposal_id"], "another"
+    episode["observations"] += [
+        answer("late", 20), answer("old", 5000), answer("strange", 30, parents=[]), answer("own", 5000, parents=[]),
+        answer("future", -5, ingest_time_ms=T + 5),
+    ]  # fmt: skip
+    decision = decide(episode)
+    answered = {"late": others, "strange": others, "own": mine}
+    made = dossier(decision, SUMMARY, answered)
+    assert {a["id"]: (a["proposal_id"], a["here"]) for a in made["answers"]} == {
+        "answer/late#1": (others, "not used"),
+        "answer/old#1": (None, "expired"),
+        "answer/own#1": (mine, "expired"),
+    }
+
+
+def test_a_denial_is_an_answer_that_counted() -> None:
+    episode = clean()
+    mine = episode["proposal"]["proposal_id"]
+    said = observation("answer/a#0", "operator_verdict", "deny", "operator:alice", 20, origin="operator")
+    episode["observations"].append({**said, "subject": f"proposal:{mine}"})
+    decision, made = of(episode)
+    assert decision["action"] == "ABSTAIN"
+    assert [(a["proposal_id"], a["here"]) for a in made["answers"]] == [(mine, "denied")]
 
 
 def test_a_recalled_memory_is_the_source_that_is_shown() -> None:
@@ -394,6 +426,6 @@ def test_a_graph_of_hundreds_of_observations_is_laid_out_within_50_ms() -> None:
 def test_a_proposal_that_is_no_json_value_has_a_dossier(value: bytes) -> None:
     text = orjson.dumps(clean()).replace(b'"value":10,"unit":"MHz"', b'"value":' + value + b',"unit":"MHz"')
     decision = orjson.loads(decision_json(assure(parse_episode(text, {}))))
-    made = dossier(decision, SUMMARY)
+    made = dossier(decision, SUMMARY, {})
     hold_to_the_record(decision, made)
     assert [row["field"] for row in made["plan"]] == ["bandwidth", "rate"]

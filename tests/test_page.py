@@ -21,6 +21,7 @@ from xapp.signing import open_envelope
 
 THREE_SOURCES = copy.deepcopy(CONTRACT)
 THREE_SOURCES["fields"]["cqi"]["sources"] = ["e2:gnb-1", "rt:north", "o1:late"]
+THREE_SOURCES["control"] = {"lease_ms": 400}
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -75,8 +76,10 @@ async def test_an_empty_page_says_what_to_do_next(operator: Operator) -> None:
 async def test_decisions_come_in_live_and_one_opened_tells_why_on_what_evidence(operator: Operator) -> None:
     await operator.applied("opened-1")
     panel = await operator.opens("opened-1")
-    taken = panel.get_by_role("region", name="Rows of the policy").get_by_role("row").filter(has_text="taken")
-    assert "APPLY" in await taken.inner_text()
+    rows = panel.get_by_role("region", name="Rows of the policy").get_by_role("row")
+    assert "APPLY" in await rows.filter(has_text=re.compile("^taken")).inner_text()
+    assert "taken where no row above applies" in await rows.last.inner_text()
+    assert await panel.locator("th:empty").count() == 0
     fields = panel.get_by_role("region", name="Fields the decision rests on")
     assert re.search(r"cqi\s+8\s+e2:gnb-1\s+\d.* of 30 s\s+—\s+supported", await fields.inner_text())
     graph = panel.get_by_role("group", name="Evidence graph")
@@ -134,7 +137,7 @@ async def test_the_list_shows_what_the_filter_lets_through(operator: Operator) -
     tab = operator.tab
     await tab.get_by_role("button", name="HOLD").click()
     await operator.row("filtered-1").wait_for(state="hidden")
-    assert await operator.row("filtered-2").is_visible()
+    assert "missing cqi" in await operator.row("filtered-2").inner_text()
     assert "action=HOLD" in tab.url
     await tab.get_by_role("button", name="Clear filter").click()
     await operator.row("filtered-1").wait_for()
@@ -153,6 +156,9 @@ async def test_a_paused_list_stands_still_and_says_how_many_are_newer(operator: 
     await operator.tab.keyboard.press("p")
     await operator.sends("paused-2")
     await operator.sees("Paused. 1 newer")
+    await operator.tab.eval_on_selector("#said", "e => { e.textContent = 'said' }")
+    said, newer = [await operator.tab.locator(each).bounding_box() for each in ("#said", ".newer")]
+    assert said["y"] + said["height"] <= newer["y"]
     assert await operator.row("paused-2").count() == 0
     await operator.tab.get_by_role("button", name="Resume").click()
     await operator.row("paused-2").wait_for()
@@ -162,6 +168,8 @@ async def test_an_approved_escalation_is_applied(operator: Operator) -> None:
     await operator.escalated("approved-1")
     panel = await operator.opens("approved-1")
     answer = panel.get_by_role("region", name="Answer this escalation")
+    await answer.get_by_text("Sign in to act").wait_for()
+    await answer.get_by_text(re.compile(r"measured \d+ ms before the decision")).first.wait_for()
     await answer.get_by_role("button", name="Approve").click()
     await answer.get_by_text("Say why").wait_for()
     await answer.get_by_label("Reason").fill("the drive test agrees")
@@ -177,7 +185,10 @@ async def test_an_approved_escalation_is_applied(operator: Operator) -> None:
     await outcome.wait_for()
     assert f"Approved with cqi = 12 of cell:1/ue:{operator.ue}, as alice said" in await outcome.inner_text()
     await panel.get_by_role("link", name="open the final decision").click()
-    await panel.get_by_role("region", name="Answers of operators").get_by_text("operator:alice").wait_for()
+    said = panel.get_by_role("region", name="Answers of operators").get_by_role("row").filter(has_text="operator:alice")
+    assert re.search(r"cqi of .* = 12\s+this one\s.*\ssettled", await said.inner_text())
+    before = operator.row("approved-1").filter(has_text="ESCALATE").filter(has_text="→ APPLY")
+    assert await before.get_attribute("data-state") == "over"
     await operator.sees("alice · sign out")
 
 
@@ -196,6 +207,29 @@ async def test_an_approval_that_ends_no_dispute_says_so_and_leads_to_the_newest(
             await panel.get_by_text("The answer did not end the dispute").wait_for()
             await panel.get_by_role("link", name="open the newest, and answer that").click()
     assert (await operator.guard.final("moved-1"))["action"] == "APPLY"
+
+
+async def test_what_was_typed_is_kept_where_the_decision_changes_meanwhile(operator: Operator) -> None:
+    await operator.escalated("kept-1")
+    said = await operator.guard.decided("kept-1")
+    panel = await operator.opens("kept-1")
+    await panel.get_by_role("radio", name="12 from rt:north").check()
+    await panel.get_by_label(": the value").fill("11")
+    await panel.get_by_label("Reason").fill("half of a reas")
+    for value, source in ((5, "e2:gnb-1"), (14, "rt:north")):
+        await operator.reported(value, source)
+    await operator.rig.ask(kind="as_of", query_id="kept", name="cqi", subject=f"cell:1/ue:{operator.ue}")
+    settles = [f"cqi@cell:1/ue:{operator.ue}=12"]
+    answer = {"decision": said["id"], "verdict": "approve", "reason": "as it was", "settles": settles}
+    await operator.guard.post("/v1/answers", answer)
+    await panel.get_by_text("What you typed is kept for it.").wait_for()
+    await panel.get_by_role("link", name="open the newest, and answer that").click()
+    await panel.get_by_role("radio", name="14 from rt:north").wait_for()
+    assert await panel.get_by_label("Reason").input_value() == "half of a reas"
+    assert await panel.get_by_label(": the value").input_value() == "11"
+    assert await panel.get_by_role("radio", name="another value").is_checked()
+    assert not await panel.get_by_role("radio", name="14 from rt:north").is_checked(), "it is another value"
+    await ended(operator, "kept-1")
 
 
 async def test_a_field_disputed_of_two_subjects_is_settled_of_each(operator: Operator) -> None:
@@ -252,6 +286,7 @@ async def test_the_kill_switch_holds_the_next_apply_and_says_so_across_the_page(
     await banner.wait_for()
     said = await banner.inner_text()
     assert all(each in said for each in ("every APPLY is held in all regions", "by alice", "smoke in site 4"))
+    assert await tab.locator("#connection").inner_text() == "connected", "and not the name of the mode that releases"
     await operator.applied("switched-1")
     panel = await operator.opens("switched-1")
     await panel.get_by_text("the kill switch holds it").wait_for()
@@ -303,6 +338,8 @@ async def test_shadow_mode_releases_nothing_and_says_what_it_would_have(operator
     await operator.applied("shadowed-1")
     panel = await operator.opens("shadowed-1")
     await panel.get_by_text("shadow mode released nothing").wait_for()
+    lease = panel.get_by_role("region", name="Lease and other controls")
+    assert "Not granted; would have been held until" in await lease.inner_text()
     decision = await operator.guard.final("shadowed-1")
     assert (decision["action"], decision["released"]) == ("HOLD", None)
     await operator.tab.keyboard.press("K")
@@ -317,7 +354,7 @@ async def test_a_lost_connection_is_said_at_once_and_nothing_old_looks_live(oper
     await operator.applied("cut-1")
     operator.excused += ("Failed to load resource", "ERR_INTERNET_DISCONNECTED")
     await operator.tab.context.set_offline(True)
-    await operator.sees("NOT LIVE")
+    await operator.sees("NOT CONNECTED")
     await operator.tab.wait_for_selector("body[data-connection=lost]")
     assert "grayscale" in await operator.tab.eval_on_selector(".stage", "e => getComputedStyle(e).filter")
     assert await operator.tab.locator("#connection").inner_text() == "connection lost"
@@ -327,7 +364,7 @@ async def test_a_lost_connection_is_said_at_once_and_nothing_old_looks_live(oper
     await operator.tab.context.set_offline(False)
     await operator.live()
     await operator.row("cut-2").wait_for()
-    assert await operator.tab.get_by_text("NOT LIVE").count() == 0
+    assert await operator.tab.get_by_text("NOT CONNECTED").count() == 0
 
 
 async def test_a_page_of_which_a_part_did_not_load_says_so_and_loads_again(operator: Operator) -> None:
@@ -357,7 +394,9 @@ async def test_contracts_leases_waiting_and_guards_are_shown(operator: Operator)
     await tab.get_by_role("link", name=re.compile("^Waiting")).click()
     assert re.search(r"\d+ s", await operator.row("listed-2").inner_text())
     await tab.get_by_role("link", name=re.compile("^Leases")).click()
-    await operator.row(f"cell:1/ue:{operator.ue}/prb").wait_for()
+    lease = operator.row(f"cell:1/ue:{operator.ue}/prb")
+    await lease.filter(has_text="released").wait_for()
+    assert await lease.get_attribute("data-state") == "over"
     await tab.get_by_role("link", name=re.compile("^Guards")).click()
     rows = tab.locator(".rows-partitions .rows-sizer .row:visible").filter(has_text="decides")
     told = [(await row.locator("span").all_inner_texts())[3:5] for row in await rows.all()]
@@ -560,7 +599,7 @@ async def test_a_page_loaded_amid_a_stream_of_decisions_shows_each_of_them_once(
     last = f"p-{next(numbers) - 2}"
     board = await operator.guard.board(lambda b: any(d["proposal_id"] == last for d in b["decisions"]))
     held = len(board["decisions"])
-    assert await operator.tab.locator(".shown").inner_text() == str(held)
+    assert await operator.tab.locator(".shown").inner_text() == f"{held} decisions"
 
 
 async def weight(cdp: Any) -> tuple[int, int]:
@@ -579,7 +618,7 @@ async def test_ten_thousand_decisions_weigh_on_the_page_no_more_than_a_thousand(
     await feed(operator, decision, 0, 1_000)
     nodes, _ = await weight(cdp)
     await feed(operator, decision, 1_000, 9_500)
-    await operator.sees("newest 10000")
+    await operator.sees("the newest 10000 decisions")
     full, heap = await weight(cdp)
     assert full == nodes
     assert await operator.tab.locator(".rows-decisions").get_attribute("aria-rowcount") == "10001"

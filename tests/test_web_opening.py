@@ -45,9 +45,9 @@ async def test_a_large_decision_takes_next_to_nothing_of_the_loop_that_decides()
         async with page.http.get(f"/v1/decisions/{said['id']}/record") as reply:
             envelope = await reply.read()
         try:
-            await opener.dossier(envelope, said)  # the child is up
+            await opener.dossier(envelope, said, {})  # the child is up
             cpu_s = time.thread_time()
-            made = await opener.dossier(envelope, said)
+            made = await opener.dossier(envelope, said, {})
             cpu_s = time.thread_time() - cpu_s
         finally:
             await opener.close()
@@ -66,8 +66,8 @@ async def test_what_cannot_be_read_is_told_and_the_next_is_opened() -> None:
         try:
             for wrong in (b"", b"{}", b"[" * 100_000, envelope[:-9]):
                 with pytest.raises(Unreadable):
-                    await opener.dossier(wrong, said)
-            assert orjson.loads(await opener.dossier(envelope, said))["summary"] == said
+                    await opener.dossier(wrong, said, {})
+            assert orjson.loads(await opener.dossier(envelope, said, {}))["summary"] == said
         finally:
             await opener.close()
 
@@ -79,21 +79,21 @@ async def test_a_child_that_dies_or_hangs_fails_one_and_the_next_gets_another() 
             envelope = await reply.read()
         opener = Opener(timeout_s=5)
         try:
-            await opener.dossier(envelope, said)
+            await opener.dossier(envelope, said, {})
             hung = opener._child
             assert hung is not None
             os.kill(hung.pid, signal.SIGSTOP)
             opener._timeout_s = 0.2
             with pytest.raises(Busy):
-                await opener.dossier(envelope, said)
+                await opener.dossier(envelope, said, {})
             assert hung.returncode == -signal.SIGKILL
             opener._timeout_s = 20
-            await opener.dossier(envelope, said)
+            await opener.dossier(envelope, said, {})
             died = opener._child
             assert died is not None
             died.kill()
             await died.wait()
-            await opener.dossier(envelope, said)
+            await opener.dossier(envelope, said, {})
         finally:
             await opener.close()
 
@@ -105,7 +105,7 @@ async def test_no_more_than_so_many_wait_and_none_is_told_of_another() -> None:
             envelope = await reply.read()
         opener = Opener()
         try:
-            asked = [opener.dossier(envelope, {**said, "id": str(n)}) for n in range(25)]
+            asked = [opener.dossier(envelope, {**said, "id": str(n)}, {}) for n in range(25)]
             made = await asyncio.gather(*asked, return_exceptions=True)
             assert [type(one) for one in made] == [bytes] * 20 + [Busy] * 5
             assert [orjson.loads(one)["summary"]["id"] for one in made[:20] if isinstance(one, bytes)] == [
@@ -119,7 +119,7 @@ async def test_the_child_knows_no_key_and_ends_with_the_guard(monkeypatch: pytes
     monkeypatch.setenv("WIRELESSOPS_SIGNING_KEY", "secret")
     opener = Opener()
     with pytest.raises(Unreadable):
-        await opener.dossier(b"{}", {})
+        await opener.dossier(b"{}", {}, {})
     child = opener._child
     assert child is not None
     environ = await asyncio.to_thread(Path(f"/proc/{child.pid}/environ").read_bytes)

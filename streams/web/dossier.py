@@ -14,18 +14,20 @@ from xapp.contract import Contract, normalise
 from xapp.engine import considered
 from xapp.episode import episode_from
 from xapp.governor import Considered
+from xapp.integrity.operator import VERDICT
 from xapp.model import Episode, Malformed
 from xapp.plan import plan_values
 
 _DISPUTED = ("id", "source", "value", "unit", "event_time_ms", "subject")
 
 
-def dossier(record: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[str, Any]:
+def dossier(record: Mapping[str, Any], summary: Mapping[str, Any], answered: Mapping[str, str]) -> dict[str, Any]:
     """What stands in `docs/operator-page.md` under "A dossier".
 
     `record`: the decision document with its full record, as `records` holds it inside its envelope; `summary`: of the
-    same decision, handed on as it is. Raises KeyError where the document has no full record, and
-    `xapp.episode.EpisodeError` where its episode cannot be read.
+    same decision, handed on as it is; `answered`: id of an answer → the proposal that it answers, where that is known.
+    Raises KeyError where the document has no full record, and `xapp.episode.EpisodeError` where its episode cannot be
+    read.
     """
     full = record["record"]
     episode = episode_from(full["episode"], {}, recorded=True)
@@ -50,7 +52,7 @@ def dossier(record: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[str, 
         "disputes": [_dispute(one) for one in disputes(record)],
         "constraints": list(_constraints(record, episode)),
         "control": full["control"],
-        "answers": list(_answers(full["episode"]["observations"], episode.decided_at_ms)),
+        "answers": list(_answers(record, episode, answered)),
     }
 
 
@@ -178,9 +180,34 @@ def _constraints(record: Mapping[str, Any], episode: Episode) -> Iterator[dict[s
         yield {"id": constraint.id, "expr": constraint.expr.text, "holds": holds, "detail": detail}
 
 
-def _answers(observations: Sequence[Mapping[str, Any]], now_ms: int) -> Iterator[dict[str, Any]]:
-    """What operators had said by then: each observation of origin `operator`, and the observations that it names."""
-    for o in observations:
-        if o["origin"] == "operator" and o["ingest_time_ms"] <= now_ms:
+def _answers(
+    record: Mapping[str, Any], episode: Episode, answered: Mapping[str, str]
+) -> Iterator[dict[str, Any]]:
+    """What operators had said by then that has to do with this decision: what it names is held, or it was to this
+    proposal. `here`: whether it counted.
+    """
+    used = {i for ids in record["used"].values() for i in ids}
+    for o in record["record"]["episode"]["observations"]:
+        if o["origin"] != "operator" or o["ingest_time_ms"] > episode.decided_at_ms:
+            continue
+        denial = normalise(o["name"]) == VERDICT and o["subject"] == f"proposal:{record['proposal_id']}"
+        to = record["proposal_id"] if denial else answered.get(_answer_id(o["id"]))
+        counted = o["id"] in used
+        if counted or denial or o["parents"] or to == record["proposal_id"]:
             said = {key: o[key] for key in ("id", "source", "name", "subject", "value", "unit")}
-            yield {**said, "at_ms": o["event_time_ms"], "settles": o["parents"]}
+            here = "denied" if denial else "settled" if counted else "expired" if _expired(o, episode) else "not used"
+            yield {**said, "at_ms": o["event_time_ms"], "settles": o["parents"], "proposal_id": to, "here": here}
+
+
+def _answer_id(observation_id: str) -> str:
+    """Of `answer/ID#N`, as an answer is held."""
+    return observation_id.removeprefix("answer/").rpartition("#")[0]
+
+
+def _expired(answer: Mapping[str, Any], episode: Episode) -> bool:
+    """Whether it is older than any field of its name allows."""
+    if episode.contract is None:
+        return False
+    names = episode.contract.by_name.get(normalise(answer["name"]), ())
+    age_ms = episode.decided_at_ms - answer["event_time_ms"]
+    return all(age_ms > episode.contract.fields[name].freshness_ms for name in names)

@@ -1,7 +1,8 @@
 """Opened decisions, made in a child of the guard: a large one takes seconds, which the control path has not.
 
 The child reads a request from its standard input and writes the reply to its standard output, one at a time: the
-length of each part in 8 bytes, then the part. A request is a summary (JSON) and the envelope of a record; a reply is a
+length of each part in 8 bytes, then the part. A request is a summary with what
+answers were to (JSON), and the envelope of a record; a reply is a
 dossier (JSON), or the reason why there is none, after `OPENED` or `UNREADABLE`. It ends when its input does.
 """
 
@@ -49,15 +50,15 @@ class Opener:
         self._waiting = 0
         self._child: asyncio.subprocess.Process | None = None
 
-    async def dossier(self, envelope: bytes, summary: Mapping[str, Any]) -> bytes:
-        """The dossier as JSON. Raises Unreadable and Busy."""
+    async def dossier(self, envelope: bytes, summary: Mapping[str, Any], answered: Mapping[str, str]) -> bytes:
+        """The dossier as JSON (see `streams.web.dossier`). Raises Unreadable and Busy."""
         if self._waiting >= WAITING:
             raise Busy(f"{self._waiting} wait already for a decision to be opened")
         self._waiting += 1
         try:
             async with asyncio.timeout(self._timeout_s), self._turn:
                 try:
-                    said = await self._asked(orjson.dumps(summary), envelope)
+                    said = await self._asked(orjson.dumps((summary, answered)), envelope)
                 except BaseException:
                     await self.close()  # what it would say next, it would say of this one
                     raise
@@ -95,19 +96,19 @@ class Opener:
         return await from_it.readexactly(length)
 
 
-def opened(summary: bytes, envelope: bytes) -> bytes:
+def opened(said: bytes, envelope: bytes) -> bytes:
     """The reply to one request."""
     try:
         record = orjson.loads(open_envelope(envelope).payload)
-        return OPENED + orjson.dumps(dossier(record, orjson.loads(summary)))
+        return OPENED + orjson.dumps(dossier(record, *orjson.loads(said)))
     except (EnvelopeError, KeyError, TypeError, ValueError, RecursionError) as error:
         return UNREADABLE + f"its record cannot be read: {error}".encode(errors="replace")
 
 
 def serve(requests: BinaryIO, replies: BinaryIO) -> None:
     """Answer until there are no more requests."""
-    while (summary := _part(requests)) is not None and (envelope := _part(requests)) is not None:
-        reply = opened(summary, envelope)
+    while (said := _part(requests)) is not None and (envelope := _part(requests)) is not None:
+        reply = opened(said, envelope)
         replies.write(_LENGTH.pack(len(reply)) + reply)
         replies.flush()
 

@@ -37,6 +37,11 @@ class Decisions:
         self._log = log
         self._guard = guard
 
+    @property
+    def answered(self) -> Mapping[str, str]:
+        """To which proposals the newest answers were, by their id."""
+        return self._board().answered
+
     async def summary(self, text: str) -> dict[str, Any]:
         """The summary of a decision. Raises Refused: 400 for what is no id, 404 where there is none, 503."""
         try:
@@ -139,7 +144,7 @@ def board_routes(
         said = await decisions.summary(request.match_info["id"])
         envelope = await decisions.envelope(said)
         try:
-            return reply_bytes(await opener.dossier(envelope, said))
+            return reply_bytes(await opener.dossier(envelope, said, decisions.answered))
         except Unreadable as error:
             raise Refused(404, str(error)) from error
         except Busy as error:

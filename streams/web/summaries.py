@@ -66,7 +66,9 @@ def _summary(
     final = document["final"]
     if not isinstance(final, bool):
         raise ValueError("no decision: final is no boolean")
-    codes = tuple(dict.fromkeys(_text(v["code"]) for v in document["violations"] if v["blocking"]))[:_MAX_ITEMS]
+    blocking = [v for v in document["violations"] if v["blocking"]]
+    codes = tuple(dict.fromkeys(_text(v["code"]) for v in blocking))[:_MAX_ITEMS]
+    reasons = tuple(dict.fromkeys(_reason(v) for v in blocking))[:_MAX_ITEMS]
     repairs = tuple(dict.fromkeys(_text(r["operator"]) for r in document["repairs"]))[:_MAX_ITEMS]
     signature = signature_of(document)
     return {
@@ -84,6 +86,7 @@ def _summary(
         "control_key": _optional(document["control_key"]),
         "cells": _cells(document["bindings"]),
         "codes": codes,
+        "reasons": reasons,
         "repairs": repairs,
         "explanation": _text(document["explanation"]),
         "until_ms": _time(document.get("until_ms")),
@@ -120,6 +123,12 @@ def _short(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return f"{len(value)} values"
     return value[: _SHORT_TEXT - 1] + "…" if isinstance(value, str) and len(value) > _SHORT_TEXT else value
+
+
+def _reason(violation: Mapping[str, Any]) -> str:
+    """What blocks, and of which field or constraint: "stale sinr"."""
+    of = violation.get("field") or violation.get("constraint")
+    return _text(violation["code"]) if of is None else _text(f"{violation['code']} {_text(of)}")
 
 
 def _cells(bindings: Mapping[str, Any]) -> list[str]:

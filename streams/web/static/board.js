@@ -23,7 +23,7 @@ export class Board {
   contracts = [];
   acting = false;
   loaded = false;
-  /** state: "connecting", "live" or "lost"; since and retryAt by this computer's clock. */
+  /** state: "connecting", "connected" or "lost"; since and retryAt by this computer's clock. */
   connection = { state: "connecting", reason: "", since: Date.now(), retryAt: null };
   heat = new Map();
   #offsets = [];
@@ -87,11 +87,17 @@ export class Board {
   /** The newest summary of the same proposal, where it is still held. */
   newest(summary) { return this.open.get(identity(summary)) ?? this.#newest.get(identity(summary))?.d ?? null; }
 
+  /** The newest summary of the same proposal where it is another: this one is over then. */
+  followed(summary) {
+    const newest = summary.final || summary.believed === false ? null : this.newest(summary);
+    return newest === null || newest.id === summary.id ? null : newest;
+  }
+
   /** Whether this very decision still waits for the one that follows it. */
   waits(summary) { return this.open.get(identity(summary))?.id === summary.id; }
 
   #remember(entries) {
-    for (const entry of entries) this.#newest.set(identity(entry.d), entry);
+    for (const entry of entries) if (entry.d.believed !== false) this.#newest.set(identity(entry.d), entry);
     if (this.#newest.size > 2 * this.ring.length + 1_000) {
       for (const [key, { n }] of this.#newest) if (n < this.ring.oldest) this.#newest.delete(key);
     }
@@ -146,6 +152,11 @@ export function staleness(source, at) {
   if (at === null || source.state === "outage" || source.event_time_ms === null) return Infinity;
   if (!source.limit_ms) return 0;
   return Math.max(0, at - source.event_time_ms) / source.limit_ms;
+}
+
+/** Whether a lease holds its control at a time, the end included; one that the network refused holds nothing. */
+export function holds(lease, at) {
+  return lease.lease_until_ms !== null && at <= lease.lease_until_ms && lease.state !== "refused";
 }
 
 /** The switches that bite, the strictest first. */

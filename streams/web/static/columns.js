@@ -7,12 +7,12 @@ export const at = {
   text: ({ d }) => clock(d.decided_at_ms),
   hint: ({ d }, now) => `${utc(d.decided_at_ms)}, ${relative(d.decided_at_ms, now)}`,
 };
-export const action = {
+export const action = (board) => ({
   name: "action", title: "Action",
-  text: ({ d }) => d.action + (d.final ? "" : " …"),
+  text: ({ d }) => d.action + (d.final || board.followed(d) ? "" : " …"),
   state: ({ d }) => d.action,
-  hint: ({ d }) => (d.final ? "final" : "interim: it will be decided again"),
-};
+  hint: ({ d }) => (d.final ? "final" : board.followed(d) ? "interim, and decided again since" : "interim: it will be decided again"),
+});
 const LONGEST = 30;
 const short = (id) => (id.length > LONGEST ? `${id.slice(0, 10)}…${id.slice(-18)}` : id);
 export const proposal = { name: "proposal", title: "Proposal", text: ({ d }) => short(d.proposal_id), hint: ({ d }) => d.proposal_id };
@@ -25,16 +25,18 @@ export const cells = {
 const released = (d) => Object.entries(d.released ?? {}).map(([field, q]) => `${field} = ${quantityOf(q)}`).join(", ");
 export const why = {
   name: "why", title: "Released, or why not",
-  text: ({ d }) => released(d) || [d.believed === false && "not signed by a known guard", ...d.codes].filter(Boolean).join(", ") || brief(d.explanation),
+  text: ({ d }) => released(d) || [d.believed === false && "not signed by a known guard", ...d.reasons].filter(Boolean).join(", ") || brief(d.explanation),
   hint: ({ d }) => sentence(d.explanation),
 };
-/** How long a decision waits for the final one; empty once it does not wait any more. */
-export const due = (board) => ({
-  name: "due", title: "Left",
-  text: ({ d }, now) => (!board.waits(d) ? "" : d.until_ms === null ? "no limit" : left(d.until_ms, now)),
-  hint: ({ d }) => (d.final || d.until_ms === null ? null : `final by ${utc(d.until_ms)}`),
+/** How long a decision waits for the final one; once it waits no more, what followed. */
+export const due = (board, title = "Left") => ({
+  name: "due", title,
+  text: ({ d }, now) => (!board.waits(d) ? then(board.followed(d)) : d.until_ms === null ? "no limit" : left(d.until_ms, now)),
+  hint: ({ d }) => (board.followed(d) ? after(board.followed(d)) : d.final || d.until_ms === null ? null : `final by ${utc(d.until_ms)}`),
   state: ({ d }, now) => (board.waits(d) && d.until_ms !== null && d.until_ms - now < 1_000 ? "due" : null),
 });
+const then = (d) => (d === null ? "" : `→ ${d.action}${d.final ? "" : " …"}`);
+const after = (d) => `${d.final ? "its final decision" : "decided again"}: ${d.action}, ${utc(d.decided_at_ms)}`;
 export const waited = {
   name: "waited", title: "Waits since",
   text: ({ d }, now) => relative(d.decided_at_ms, now),

@@ -51,7 +51,7 @@ export class Feed {
     };
     let reason = "the stream of events ended";
     try {
-      await listen(`/v1/events?cursor=${this.#cursor}`, this.#events.signal, () => this.#live(),
+      await listen(`/v1/events?cursor=${this.#cursor}`, this.#events.signal, () => this.#connected(),
         (name, data) => { if (turn === this.#turn) acts[name]?.(JSON.parse(data)); });
     } catch (error) {
       reason = error.message;
@@ -66,10 +66,10 @@ export class Feed {
     if (fresh > 0) this.#board.decisions(decisions.slice(-fresh));
   }
 
-  #live() {
+  #connected() {
     this.#wait = FIRST_WAIT_MS;
     this.#board.heard();
-    if (this.#board.connection.state !== "live") this.#board.connected("live");
+    if (this.#board.connection.state !== "connected") this.#board.connected("connected");
   }
 
   #lost(reason) {
@@ -82,7 +82,7 @@ export class Feed {
 
   #listenForSilence() {
     const { connection, heardAt } = this.#board;
-    if (connection.state === "live" && Date.now() - heardAt > SILENCE_MS) this.#lost("nothing heard for 5 s");
+    if (connection.state === "connected" && Date.now() - heardAt > SILENCE_MS) this.#lost("nothing heard for 5 s");
   }
 
   #close() {

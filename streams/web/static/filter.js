@@ -16,7 +16,7 @@ export function passes({ actions, xapp, cell, text }) {
 function contains(d, words) {
   const text = [
     d.id, d.decision_id, d.action, d.proposal_id, d.proposer, d.contract, d.control_key, d.region, d.guard, d.explanation,
-    d.switched, ...d.cells, ...d.codes, ...d.repairs,
+    d.switched, ...d.cells, ...d.reasons, ...d.repairs,
   ].join("\n").toLowerCase();
   return words.every((word) => text.includes(word));
 }

@@ -20,6 +20,9 @@ export class Operator {
     if (this.#token) this.#recognise(this.#token);
   }
 
+  /** Whether this guard knows operators at all. */
+  get possible() { return this.#board.acting; }
+
   /** Whether somebody can act: asks for a token where none is known yet. */
   async require() {
     if (!this.#board.acting) {

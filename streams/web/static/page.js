@@ -1,7 +1,7 @@
 // The page put together: state, feed, routes, keys.
 
 import { ask } from "./api.js";
-import { Board, inForce, silent, staleness } from "./board.js";
+import { Board, holds, inForce, silent, staleness } from "./board.js";
 import { answerable } from "./columns.js";
 import { dialog } from "./dialogs.js";
 import { el, setAttribute, setText } from "./elements.js";
@@ -39,7 +39,7 @@ const TABS = [
   { name: "escalations", key: "e", title: "Escalations", view: escalationsView(board, open), count: () => String(waits("ESCALATE")), urgent: () => waits("ESCALATE") > 0 },
   { name: "waiting", key: "w", title: "Waiting", view: waitingView(board, open), count: () => String(waits("HOLD", "RETRY")) },
   { name: "sources", key: "s", title: "Sources", view: new SourcesView(board), count: () => (stale() ? `${stale()} stale of ${board.sources.length}` : String(board.sources.length)) },
-  { name: "leases", key: "l", title: "Leases", view: leasesView(board), count: () => String(board.leases.length) },
+  { name: "leases", key: "l", title: "Leases", view: leasesView(board), count: () => String(board.leases.filter((l) => holds(l, board.now())).length) },
   { name: "contracts", key: "c", title: "Contracts", view: new ContractsView(board), count: () => String(board.contracts.length) },
   { name: "guards", key: "p", title: "Guards", view: partitionsView(board), count: () => String(owners()), urgent: () => quiet().length > 0 },
 ];
@@ -157,7 +157,7 @@ function render() {
 
 /** What a tab in the background must tell. */
 function alarm() {
-  if (board.connection.state === "lost") return "NOT LIVE · ";
+  if (board.connection.state === "lost") return "NOT CONNECTED · ";
   const [thrownOne] = inForce(board.switches);
   const waiting = waits("ESCALATE");
   return `${thrownOne ? `${thrownOne.mode.toUpperCase()} · ` : ""}${waiting ? `(${waiting}) ` : ""}`;
@@ -165,7 +165,7 @@ function alarm() {
 
 /** Partitions for which nobody decides, as far as is known here. */
 function renderSilence() {
-  const found = board.connection.state === "live" ? quiet() : [];
+  const found = board.connection.state === "connected" ? quiet() : [];
   const text = found.map((p) => `partition ${p.partition} (${p.guard}, last heard ${clock(p.at_ms).slice(0, 8)} UTC)`).join(", ");
   const banner = byId("silence");
   banner.hidden = found.length === 0;
@@ -183,7 +183,7 @@ function renderConnection() {
     return;
   }
   if (!lost) {
-    lost = el("div", { class: "banner lost", id: "lost", role: "alert" }, el("strong", {}, "NOT LIVE"), el("span", {}), el("span", { "aria-live": "off" }),
+    lost = el("div", { class: "banner lost", id: "lost", role: "alert" }, el("strong", {}, "NOT CONNECTED"), el("span", {}), el("span", { "aria-live": "off" }),
       el("button", { type: "button", on: { click: () => feed.start() } }, "Try now"));
     byId("banners").before(lost);
   }

@@ -1,6 +1,6 @@
 // One decision opened: why, on what evidence, and what was released.
 
-import { answerForm } from "./answer.js";
+import { answerForm, drafted } from "./answer.js";
 import { staleness } from "./board.js";
 import { badge, el, setText, table, terms } from "./elements.js";
 import { graph } from "./graph.js";
@@ -19,6 +19,7 @@ export class DecisionView {
   #since = el("div", { role: "status" });
   #form = el("div", {});
   #answered = null;
+  #asked = null;
 
   constructor(dossier, board, operator) {
     this.#board = board;
@@ -33,15 +34,16 @@ export class DecisionView {
   #ask() {
     const d = this.#summary;
     if (d.action !== "ESCALATE" || this.#form.hasChildNodes() || this.#answered || !this.#board.waits(d)) return;
-    this.#form.append(answerForm(this.#dossier, this.#operator, {
-      now: () => this.#board.now(), fresh: (o) => this.#fresh(o.source),
+    this.#asked = answerForm(this.#dossier, this.#operator, {
+      fresh: (o) => this.#fresh(o.source),
       sent: (answer) => {
         this.#answered = answer;
         this.#form.replaceChildren();
         this.#since.replaceChildren(el("p", { class: "outcome" }, `Written as ${answer.operator}'s: ${said(answer)}. The guard decides again …`));
         this.render();
       },
-    }));
+    });
+    this.#form.append(this.#asked.element);
   }
 
   /** How a source stands, in words; nothing where it is not known. */
@@ -61,7 +63,8 @@ export class DecisionView {
       this.#answered ? `${said(this.#answered)}, as ${this.#answered.operator} said: ` : "Decided again since: ",
       badge(last.action), last.final ? ", final. " : ` at attempt ${last.attempt}. `,
       this.#answered && last.action === "ESCALATE" ? "The answer did not end the dispute: its sources say something else by now, or more is disputed. " : "",
-      this.#answered ? `${sentence(last.explanation)} ` : "", link));
+      this.#answered ? `${sentence(last.explanation)} ` : "",
+      !this.#answered && last.action === "ESCALATE" && drafted(last) ? "What you typed is kept for it. " : "", link));
     this.#form.replaceChildren();
   }
 
@@ -70,6 +73,7 @@ export class DecisionView {
     const now = this.#board.now();
     const newest = this.#board.newest(d);
     this.#ask();
+    this.#asked?.render();
     if (newest && newest.id !== d.id) {
       setText(this.#left, "");
       this.#told(newest);
@@ -114,26 +118,33 @@ function asked(plan) {
 function sections(dossier) {
   const { fields, plan, violations, repairs, policy, constraints, answers, control, summary } = dossier;
   return [
-    section("Why this action", why(dossier.why), table("Rows of the policy, in order", ["", "Action", "Row", "Because"],
-      policy.map((row) => [state(row.chosen ? "taken" : row.applies ? "applies too" : "no"), badge(row.action), row.name, sentence(row.because)]))),
+    section("Why this action", why(dossier), table("Rows of the policy, in order", ["Applies", "Action", "Row", "Because"], policy.map(policyRow))),
     section("Fields", table("Fields the decision rests on", ["Field", "Value", "Source", "Age of limit", "Before repair", "After"], fields.map(field))),
     plan.length > 0 && section("Plan: written and checked", table("Plan", ["Field", "Written", "Checked", "Repairs"], plan.map((p) => [
       name(p), quantity(p.written, p.written_unit), quantity(p.value, p.unit), list(p.repairs)])),
     el("p", { class: "quiet" }, summary.released ? `Released: ${Object.entries(summary.released).map(([k, q]) => `${k} = ${quantityOf(q)}`).join(", ")}` : "Nothing was released.")),
     section("Evidence", graph(dossier.graph)),
-    constraints.length > 0 && section("Constraints", table("Constraints", ["", "Constraint", "Expression", "Detail"], constraints.map((c) => [
+    constraints.length > 0 && section("Constraints", table("Constraints", ["State", "Constraint", "Expression", "Detail"], constraints.map((c) => [
       state(c.holds === true ? "holds" : c.holds === false ? "fails" : "not judged"), c.id, el("code", {}, c.expr), sentence(c.detail ?? "")]))),
     violations.length > 0 && section("Violations", table("Violations", ["Code", "Where", "State", "Detail"], violations.map((v) => [
       v.code, v.field ?? v.constraint ?? "—", state(v.blocking ? "blocks" : v.resolved ? "resolved" : "noted"), sentence(v.detail ?? "")]))),
     repairs.length > 0 && section("Repairs", table("Repairs", ["Operator", "Field", "From", "To", "Support"], repairs.map((r) => [
       r.operator, r.field, quantityOf(r.from), quantityOf(r.to), list(r.support)]))),
-    control && section("Lease", lease(control)),
-    answers.length > 0 && section("Answers", table("Answers of operators", ["Who", "Field", "Value", "When", "Settles"], answers.map((a) => [
-      a.source, a.name, quantity(a.value, a.unit), time(a.at_ms), list(a.settles)]))),
+    control && section("Lease and other controls", coordination(control, summary)),
+    answers.length > 0 && section("Answers", table("Answers of operators", ["Who", "Said", "To proposal", "When", "Here"], answers.map((a) => [
+      a.source, `${a.name}${a.subject ? ` of ${a.subject}` : ""} = ${quantity(a.value, a.unit)}`,
+      a.proposal_id === summary.proposal_id ? "this one" : a.proposal_id ?? "not known any more", time(a.at_ms), state(a.here)]))),
     section("Record",
       el("p", {}, el("a", { class: "button", href: `/v1/decisions/${encodeURIComponent(summary.id)}/record`, download: `decision-${summary.id}.json` }, "Download the record")),
       terms([["Digest", el("code", {}, dossier.record_digest)], ["Decision", el("code", {}, summary.decision_id)]])),
   ];
+}
+
+/** A row of the policy in words; the last is what remains, and so applies always. */
+function policyRow(row, i, { length: rows }) {
+  const last = i === rows - 1;
+  const word = row.chosen ? "taken" : !row.applies ? "no" : last ? "if no other" : "applies too";
+  return [state(word), badge(row.action), row.name, last ? "taken where no row above applies" : sentence(row.because)];
 }
 
 /** Codes, each once, with how often it was found. */
@@ -147,10 +158,11 @@ function section(title, ...content) {
   return el("section", { "aria-label": title }, el("h3", {}, title), content);
 }
 
-function why({ chosen, next }) {
+function why({ why: { chosen, next }, policy }) {
+  const last = next && policy.slice(0, -1).every((row) => row.chosen || !row.applies);
   return el("dl", { class: "why" },
     el("div", {}, el("dt", {}, "Because"), el("dd", {}, sentence(chosen))),
-    next && el("div", {}, el("dt", {}, "Otherwise"), el("dd", {}, badge(next.action), ` ${sentence(next.because)}`)));
+    next && el("div", {}, el("dt", {}, "Otherwise"), el("dd", {}, badge(next.action), ` ${last ? "as no other row applies" : sentence(next.because)}`)));
 }
 
 function name({ field, member }) {
@@ -181,11 +193,11 @@ function age(f, share) {
     el("span", { class: "bar", "aria-hidden": "true" }, fill), `${length(f.age_ms)} of ${length(f.limit_ms)}${share > 1 ? ", over" : ""}`);
 }
 
-function lease(c) {
+/** What other controls made of it: how long it is held, or would have been where it is no APPLY. */
+function coordination(c, { action }) {
   return terms([
-    ["Control key", c.control_key], ["Values", Object.entries(c.values ?? {}).map(([k, q]) => `${k} = ${quantityOf(q)}`).join(", ")],
-    ["Granted", c.granted_at_ms ? time(c.granted_at_ms) : null], ["Until", c.lease_until_ms ? time(c.lease_until_ms) : null],
-    ["Outcome", c.outcome], ["Coupled", c.coupled?.length ? list(c.coupled) : null], ["Merged with", c.merged_with],
+    [action === "APPLY" ? "Held until" : "Not granted; would have been held until", c.lease_until_ms ? time(c.lease_until_ms) : null],
+    ["Leases in force then", c.leases.length || null], ["Merged with", c.merged_with], ["Changes that count in the budget", c.changes],
+    ["This key moved the network", c.moved_at_ms ? time(c.moved_at_ms) : null],
   ]);
 }
-

@@ -23,7 +23,8 @@ export class DecisionsView {
     this.#matches = new Matches(passes(NONE), board.ring);
     this.rows = new Rows({
       label: "Decisions, newest first", name: "decisions", key: ({ d }) => d.id, open: ({ d }) => open(d),
-      columns: [columns.at, columns.action, columns.xapp, columns.cells, columns.proposal, columns.why, columns.due(board)],
+      state: ({ d }) => (board.followed(d) ? "over" : null),
+      columns: [columns.at, columns.action(board), columns.xapp, columns.cells, columns.proposal, columns.why, columns.due(board, "Left, or then")],
     });
     this.#build();
     board.listen((what, entries) => {
@@ -35,6 +36,7 @@ export class DecisionsView {
   #build() {
     this.chips = ACTIONS.map((action) => el("button", {
       type: "button", class: "chip", "data-action": action, "aria-pressed": "false",
+      title: `Show ${action} only. The number is of all decisions listed here, those decided again since included; what is still open is counted at the tabs`,
       on: { click: () => this.#toggle(action) },
     }, el("span", {}, action), el("span", { class: "count" }, "0")));
     const typed = (name) => (event) => this.#change({ [name]: event.target.value.trim() });
@@ -137,7 +139,7 @@ export class DecisionsView {
     const held = this.#board.ring.length;
     const filtered = toQuery(this.#filter) !== "";
     this.clear.hidden = !filtered;
-    setText(this.shown, filtered ? `${matches.length} of ${held}` : held === CAPACITY ? `newest ${held}` : `${held}`);
+    setText(this.shown, `${filtered ? `${matches.length} of ` : ""}${held === CAPACITY ? "the newest " : ""}${held} decisions`);
     this.#renderNothing((paused ? this.#paused.rows : matches).length === 0 && this.#board.loaded, held, filtered);
   }
 

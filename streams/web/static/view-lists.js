@@ -1,6 +1,6 @@
 // Views that are one table of what the board holds: what waits, escalations, leases, partitions.
 
-import { silent } from "./board.js";
+import { holds, silent } from "./board.js";
 import * as columns from "./columns.js";
 import { el, empty } from "./elements.js";
 import { Rows } from "./rows.js";
@@ -30,7 +30,7 @@ export function waitingView(board, open) {
   return new ListView(board, {
     title: "Waiting", name: "waiting", lead: "Proposals on HOLD or RETRY, the nearest deadline first. Nothing is asked of you: each is decided again when its evidence comes.",
     items: ({ open: all }, now) => columns.waiting(all, ["HOLD", "RETRY"], now), key: ({ d }) => d.proposal_id, open: ({ d }) => open(d),
-    columns: [columns.due(board), columns.action, columns.xapp, columns.cells, columns.proposal, columns.why, columns.waited],
+    columns: [columns.due(board), columns.action(board), columns.xapp, columns.cells, columns.proposal, columns.why, columns.waited],
     nothing: ["Nothing waits.", "Proposals whose evidence is stale or whose source is out appear here until they are decided."],
   });
 }
@@ -38,9 +38,9 @@ export function waitingView(board, open) {
 export function escalationsView(board, open) {
   return new ListView(board, {
     title: "Escalations", name: "escalations", lead: "These wait for you, the nearest deadline first. Open one to see what is disputed, and approve or deny it.",
-    items: ({ open: all }, now) => columns.waiting(all, ["ESCALATE"], now), key: ({ d }) => d.proposal_id, open: ({ d }) => open(d),
+    items: ({ open: all }, now) => columns.waiting(all, ["ESCALATE"], now).filter(({ d }) => columns.answerable(d, now)), key: ({ d }) => d.proposal_id, open: ({ d }) => open(d),
     columns: [columns.due(board), columns.xapp, columns.cells, columns.proposal,
-      { name: "why", title: "What is disputed", text: ({ d }) => brief(d.explanation), hint: ({ d }) => `${d.codes.join(", ")}: ${sentence(d.explanation)}` }, columns.waited],
+      { name: "why", title: "What is disputed", text: ({ d }) => brief(d.explanation).replace(/^conflict of /, ""), hint: ({ d }) => `${d.reasons.join(", ")}: ${sentence(d.explanation)}` }, columns.waited],
     nothing: ["No escalation waits for an answer.", "A conflict or an ambiguity that only a person can settle appears here, and in the tab’s count."],
   });
 }
@@ -49,8 +49,9 @@ const OVER = { refused: "refused", unacknowledged: "not acknowledged", effect: "
 
 export function leasesView(board) {
   return new ListView(board, {
-    title: "Leases", name: "leases", lead: "Controls that are held, and what became of them.",
-    items: ({ leases }) => leases, key: (l) => `${l.region}\n${l.control_key}`,
+    title: "Leases", name: "leases", lead: "What became of controls. Those that are held come first, and are counted; greyed below: granted in the last seconds and released since, or without a lease.",
+    items: ({ leases }, now) => [...leases.filter((l) => holds(l, now)), ...leases.filter((l) => !holds(l, now))],
+    state: (l, now) => (holds(l, now) ? null : "over"), key: (l) => `${l.region}\n${l.control_key}`,
     columns: [
       { name: "control", title: "Control", text: (l) => l.control_key, hint: (l) => `region ${l.region}` },
       { name: "xapp", title: "xApp", text: (l) => l.proposer || "—" },
@@ -58,7 +59,7 @@ export function leasesView(board) {
       { name: "values", title: "Values", text: (l) => Object.entries(l.values).map(([k, q]) => `${k} = ${quantityOf(q)}`).join(", ") },
       { name: "outcome", title: "Outcome", text: (l) => OVER[l.state] ?? l.state, state: (l) => l.state },
       { name: "granted", title: "Granted", text: (l, now) => relative(l.granted_at_ms, now), hint: (l) => utc(l.granted_at_ms) },
-      { name: "due", title: "Held for", text: (l, now) => (l.lease_until_ms === null ? "no lease" : l.lease_until_ms > now ? left(l.lease_until_ms, now) : "ended"),
+      { name: "due", title: "Held for", text: (l, now) => (holds(l, now) ? left(l.lease_until_ms, now) : l.lease_until_ms === null ? "no lease" : "released"),
         hint: (l) => (l.lease_until_ms === null ? null : `until ${utc(l.lease_until_ms)}`) },
     ],
     nothing: ["No control is held.", "An APPLY under a contract with “control” grants a lease, which appears here."],

@@ -3,7 +3,7 @@
 import { sourceKey, staleness } from "./board.js";
 import { el, empty } from "./elements.js";
 import { Rows } from "./rows.js";
-import { length, relative, utc } from "./times.js";
+import { length, utc } from "./times.js";
 
 const SAMPLES = 120;
 const STEPS = [[0.25, "fresh"], [0.5, "good"], [0.8, "ageing"], [1, "near"], [Infinity, "stale"]];
@@ -18,6 +18,7 @@ export class SourcesView {
     this.#board = board;
     const share = (s, now) => staleness(s, board.saidAt(s, now));
     const age = (s, now) => (board.saidAt(s, now) === null || s.event_time_ms === null ? null : board.saidAt(s, now) - s.event_time_ms);
+    const arrived = (s, now) => (board.saidAt(s, now) === null || !s.ingest_time_ms ? null : Math.max(0, board.saidAt(s, now) - s.ingest_time_ms));
     const word = (s, now) => (board.saidAt(s, now) === null ? "owner not heard of" : s.state === "outage" ? "outage"
       : s.event_time_ms === null ? "never heard" : `${percent(share(s, now))} ${level(share(s, now))}`);
     this.rows = new Rows({
@@ -31,13 +32,13 @@ export class SourcesView {
           hint: (s) => (s.event_time_ms === null ? null : `measured ${utc(s.event_time_ms)}`) },
         { name: "limit", title: "Limit", text: (s) => (s.limit_ms ? length(s.limit_ms) : "none") },
         { name: "period", title: "Period", text: (s) => (s.period_ms ? length(s.period_ms) : "—") },
-        { name: "came", title: "Arrived", text: (s, now) => (s.ingest_time_ms ? relative(s.ingest_time_ms, now) : "—"), hint: (s) => (s.ingest_time_ms ? utc(s.ingest_time_ms) : null) },
+        { name: "came", title: "Arrived", text: (s, now) => (arrived(s, now) === null ? "—" : `${length(arrived(s, now))} ago`), hint: (s) => (s.ingest_time_ms ? utc(s.ingest_time_ms) : null) },
       ],
     });
     this.nothing = el("div", { class: "nothing", hidden: true }, empty("No source has reported.", "Send telemetry to the topic “telemetry”; every source that reports appears here within a second."));
     const legend = [...STEPS.map(([, name]) => name), "outage"].map((name) => el("span", { class: "key", "data-state": name }, name));
     this.element = el("section", { class: "view", "aria-label": "Sources" },
-      el("p", { class: "lead" }, "Age of the newest report against the tightest limit of any contract, the worst first. ", el("span", { class: "legend" }, legend)),
+      el("p", { class: "lead" }, "Age of the newest report against the tightest limit of any contract, the worst first; all of the moment at which the partition’s owner spoke of it last, about one a second. ", el("span", { class: "legend" }, legend)),
       this.rows.element, this.nothing);
   }
 
