@@ -157,8 +157,10 @@ class Operator:
 
 @asynccontextmanager
 async def before_the_page(tab: Any, guard: Page) -> AsyncIterator[Operator]:
-    """A tab as if nobody had used it: nothing kept, nothing loaded. Ends with: no fault was seen."""
-    await tab.goto(f"http://127.0.0.1:{guard.port}/static/icon.svg")
+    """A tab as if nobody had used it: nothing kept, and what is shown is to be loaded. Ends with: no fault was seen."""
+    origin = f"http://127.0.0.1:{guard.port}/"
+    if not tab.url.startswith(origin):
+        await tab.goto(f"{origin}static/icon.svg")
     await tab.evaluate("sessionStorage.clear(), localStorage.clear()")
     await tab.set_viewport_size(SIZE)
     await tab.emulate_media(color_scheme="light", reduced_motion="reduce")

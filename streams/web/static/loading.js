@@ -1,6 +1,6 @@
 // Says when the page itself did not load, a network having changed under it, and loads it again: no script of it would.
 
-const AGAIN_MS = 2_000;
+const AGAIN_MS = 1_000;
 
 document.querySelector("script[type=module]").addEventListener("error", () => {
   const say = () => {
