@@ -222,17 +222,19 @@ def what_changed(came: Any, before: Any, now: Any) -> str:
         expect(set(came["codes"]) <= {"stale", "outage"}, f"it became {came['action']}: {came['explanation']}")
         return f"evidence was late ({', '.join(came['codes'])})"
     (dispute,) = now["disputes"]
-    moved_db = abs(e2(dispute) - e2(before))
+    said, looked = by_source(dispute), by_source(before)
+    moved_db = max(abs(said[source] - looked.get(source, said[source])) for source in said)
     if moved_db > SINR_TOLERANCE_DB:
         return f"it had moved by {moved_db:.1f} dB"
-    answers = [one for one in now["answers"] if one["settles"]]
-    newest = max(answers, key=lambda one: one["at_ms"])
+    newest = max((one for one in now["answers"] if one["settles"]), key=lambda one: one["at_ms"])
     late_ms = now["summary"]["decided_at_ms"] - newest["at_ms"]
-    if late_ms > SINR_FRESH_MS:
-        return f"the answer was {late_ms} ms old"
-    newer = {one["id"] for one in dispute["observations"]} - set(newest["settles"])
-    expect(bool(newer), f"it names all that is disputed, is {late_ms} ms old, and settled nothing")
-    return "a report came between the answer and its decision"
+    expect(late_ms > SINR_FRESH_MS, f"an answer {late_ms} ms old, of values that had not moved, settled nothing")
+    return f"the answer was {late_ms} ms old"
+
+
+def by_source(dispute: Any) -> dict[str, float]:
+    """What each source says, dB."""
+    return {one["source"]: float(one["value"]) for one in dispute["observations"]}
 
 
 def e2(dispute: Any) -> float:
