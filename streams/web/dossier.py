@@ -18,7 +18,7 @@ from xapp.integrity.operator import VERDICT
 from xapp.model import Episode, Malformed
 from xapp.plan import plan_values
 
-_DISPUTED = ("id", "source", "value", "unit", "event_time_ms", "subject")
+_DISPUTED = ("id", "source", "name", "value", "unit", "event_time_ms", "subject")
 
 
 def dossier(record: Mapping[str, Any], summary: Mapping[str, Any], answered: Mapping[str, str]) -> dict[str, Any]:

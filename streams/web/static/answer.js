@@ -1,7 +1,8 @@
 // An operator's answer to an escalation: what is disputed, what is taken for true, and why.
 
-import { el, setText } from "./elements.js";
+import { ask } from "./api.js";
 import { labelled } from "./dialogs.js";
+import { el, setText } from "./elements.js";
 import { length, quantity, utc } from "./times.js";
 
 let forms = 0;
@@ -21,7 +22,7 @@ export const drafted = (summary) => drafts.has(proposal(summary));
 export function answerForm(dossier, operator, { fresh, sent }) {
   const { disputes, summary } = dossier;
   const form = `answer${(forms += 1)}`;
-  const choices = disputes.map((dispute, i) => chooser(dispute, `${form}-${i}`, dossier.decided_at_ms, fresh));
+  const choices = disputes.map((dispute, i) => chooser(dispute, `${form}-${i}`, dossier.decided_at_ms, fresh, summary.region));
   const reason = el("textarea", { rows: "2", required: true, maxlength: "500" });
   const fault = el("p", { class: "fault", role: "alert" });
   const answer = async (verdict) => {
@@ -72,13 +73,15 @@ export function answerForm(dossier, operator, { fresh, sent }) {
  * One disputed field: its observations, or another value. `settled()` gives "field=value:unit", or null; `typed()` what was
  * chosen and typed, for `take()` of another decision's chooser: a value that nobody reports there is not chosen.
  */
-function chooser({ field, subject, name: disputed, observations }, name, decided, fresh) {
+function chooser({ field, subject, name: disputed, observations }, name, decided, fresh, region) {
   const unit = observations.find((o) => o.unit)?.unit ?? null;
   const radios = observations.map((o) => {
     const input = el("input", { type: "radio", name });
+    const newer = el("span", {});
+    said(region, o).then((found) => setText(newer, found ? `; when you opened this it said ${quantity(found.value, found.unit)}` : ""));
     return { input, key: `${o.source} ${settle(disputed, o.value, o.unit)}`, say: () => settle(disputed, o.value, o.unit ?? unit), label: el("label", { class: "choice" }, input,
       el("span", {}, el("strong", {}, quantity(o.value, o.unit)), o.unit ? null : " (no unit given)", ` from ${o.source}, `,
-        el("time", { datetime: new Date(o.event_time_ms).toISOString(), title: utc(o.event_time_ms) }, `measured ${length(decided - o.event_time_ms)} before the decision`), fresh(o))) };
+        el("time", { datetime: new Date(o.event_time_ms).toISOString(), title: utc(o.event_time_ms) }, `measured ${length(decided - o.event_time_ms)} before the decision`), fresh(o), newer)) };
   });
   const other = el("input", { type: "radio", name, "aria-label": `${disputed}: another value` });
   const typed = el("input", { class: "short", "aria-label": `${disputed}: the value`, placeholder: "value", on: { input: () => { other.checked = true; } } });
@@ -95,6 +98,13 @@ function chooser({ field, subject, name: disputed, observations }, name, decided
       radios.forEach((r) => { r.input.checked = r.key === kept.said; });
     },
   };
+}
+
+/** What the source of an observation says of the same now; null where that is not known here. */
+async function said(region, { name, subject, source }) {
+  const query = new URLSearchParams({ region, name, source, ...(subject ? { subject } : {}) });
+  const reply = await ask(`/v1/evidence?${query}`).catch(() => null);
+  return reply?.observations?.at(-1) ?? null;
 }
 
 function settle(disputed, value, unit) {
