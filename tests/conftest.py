@@ -18,8 +18,8 @@ RIGS = (
 
 
 def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
-    """Tests of a module that uses a rig are `live` (other modules say it themselves): real time passes in them, and they
-    run one after the other. All others run beside each other, on every core.
+    """Tests of a module that uses a rig are `live` (other modules say it themselves): real time passes in them, and
+    they run one after the other. All others run beside each other, on every core.
     """
     for item in items:
         assert isinstance(item, pytest.Function)
