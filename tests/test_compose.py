@@ -53,7 +53,7 @@ def test_ports_are_published_on_loopback_alone(name: str) -> None:
         assert port.startswith("127.0.0.1:")
 
 
-@pytest.mark.parametrize("name", set(SERVICES) - {ONE_SHOT})
+@pytest.mark.parametrize("name", sorted(set(SERVICES) - {ONE_SHOT}))
 def test_what_lasts_has_a_health_check_and_starts_again(name: str) -> None:
     assert SERVICES[name]["healthcheck"]["test"][0] == "CMD"
     assert SERVICES[name]["restart"] == "unless-stopped"
