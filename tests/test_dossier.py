@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 import time
 from collections import Counter
 from pathlib import Path
@@ -24,8 +23,7 @@ from xapp.episode import no_contract, parse_episode
 from xapp.faithfulness import verify
 from xapp.model import Episode
 
-HANDED = os.environ.get("WIRELESSOPS_EPISODES", "")
-"""A folder of episodes (`*.json`) from elsewhere, whose dossiers are held to their records too."""
+EXAMPLES = Path(__file__).parents[2] / "shared" / "spec" / "examples"
 
 SUMMARY = {"id": "0-7", "action": "HOLD"}
 UES = ("7", "8", "9")
@@ -150,12 +148,13 @@ def of(episode: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     return decision, made
 
 
-@pytest.mark.skipif(not HANDED, reason="WIRELESSOPS_EPISODES names no folder of episodes")
+@pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the handed examples are not here")
 def test_every_handed_example_has_a_dossier_that_says_what_its_record_says() -> None:
-    for path in sorted(Path(HANDED).glob("*.json")):
-        if b"wirelessops.episode/1" in path.read_bytes():
-            decision = orjson.loads(decision_json(assure(parse_episode(path.read_bytes(), shipped()))))
-            hold_to_the_record(decision, dossier(decision, SUMMARY, {}))
+    episodes = [path for path in sorted(EXAMPLES.glob("*.json")) if b"wirelessops.episode/1" in path.read_bytes()]
+    assert episodes
+    for path in episodes:
+        decision = orjson.loads(decision_json(assure(parse_episode(path.read_bytes(), shipped()))))
+        hold_to_the_record(decision, dossier(decision, SUMMARY, {}))
 
 
 OBSERVATIONS = st.builds(
