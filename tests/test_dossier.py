@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+import os
+import subprocess
+import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -428,3 +431,20 @@ def test_a_proposal_that_is_no_json_value_has_a_dossier(value: bytes) -> None:
     made = dossier(decision, SUMMARY, {})
     hold_to_the_record(decision, made)
     assert [row["field"] for row in made["plan"]] == ["bandwidth", "rate"]
+
+
+def test_a_dossier_is_the_same_in_every_process() -> None:
+    decision = orjson.dumps(decide(windowed(10)))
+    script = """
+import sys, orjson
+from streams.web.dossier import dossier
+sys.stdout.buffer.write(orjson.dumps(dossier(orjson.loads(sys.stdin.buffer.read()), {}, {})))
+"""
+    made = {
+        subprocess.run(
+            [sys.executable, "-c", script], input=decision, capture_output=True, check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in ("1", "2", "3", "4", "5", "6")
+    }  # fmt: skip
+    assert len(made) == 1

@@ -128,14 +128,14 @@ for name in usr lib lib64 bin sbin etc; do
     mkdir "$IMAGE/$name"; mount --bind "/$name" "$IMAGE/$name"; mount -o remount,bind,ro "$IMAGE/$name"
   fi
 done
+mkdir "$IMAGE/tmp"; mount -t tmpfs -o mode=1777,size=16m,noexec,nosuid,nodev scratch "$IMAGE/tmp"
 for path in $PATHS; do
   mkdir -p "$IMAGE$path"; mount --bind "$path" "$IMAGE$path"; mount -o remount,bind,ro "$IMAGE$path"
 done
-mkdir -p "$IMAGE/opt/ric/config" "$IMAGE/proc" "$IMAGE/dev" "$IMAGE/tmp"
+mkdir -p "$IMAGE/opt/ric/config" "$IMAGE/proc" "$IMAGE/dev"
 mount --bind "$CONFIG" "$IMAGE/opt/ric/config"; mount -o remount,bind,ro "$IMAGE/opt/ric/config"
 mount --rbind /proc "$IMAGE/proc"
 mount --rbind /dev "$IMAGE/dev"
-mount -t tmpfs -o mode=1777,size=16m,noexec,nosuid,nodev scratch "$IMAGE/tmp"
 mount -o remount,ro "$IMAGE"
 exec chroot "$IMAGE" setpriv --reuid "$USER_ID" --regid "$USER_ID" --clear-groups --no-new-privs \
   --bounding-set=-all --inh-caps=-all -- env -i PATH=/usr/bin HOME=/tmp "$@"
@@ -188,7 +188,9 @@ async def test_a_guard_decides_as_nobody_on_a_root_file_system_that_it_cannot_wr
                     await rig.send("proposals", proposal("p1", contract_ref="slicing/1"))
                     assert (await rig.decision("p1"))["action"] in {"HOLD", "ABSTAIN", "ESCALATE"}
                     await probe_all(probe)
-                    assert not [path for path in (of_process / "root/tmp").rglob("*") if path.is_file()]
+                    scratch = of_process / "root/tmp"  # the project itself may be mounted below it
+                    own = (path for path in scratch.rglob("*") if path.lstat().st_dev == scratch.stat().st_dev)
+                    assert not [path for path in own if path.is_file()]
                     process.send_signal(signal.SIGTERM)
                     assert process.wait(BOUND_S) == 0, log.read_text()
                 finally:

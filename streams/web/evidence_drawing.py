@@ -124,11 +124,12 @@ def _layers(graph: nx.DiGraph) -> dict[Node, int]:
     generation = _generations(graph)
     first = max(generation.values(), default=0)
     found = {node: first - back for node, back in generation.items()}
+    order = {node: place for place, node in enumerate(graph.nodes)}  # a view of some nodes has them in none
     fields = graph.subgraph([node for node in graph.nodes if node[0] == "field"])
     last = first
     for depth, names in enumerate(nx.topological_generations(fields)):
         last = first + 1 + depth
-        found.update(dict.fromkeys(names, last))
+        found.update(dict.fromkeys(sorted(names, key=order.__getitem__), last))
     constraints = [node for node in graph.nodes if node[0] == "constraint"]
     found.update(dict.fromkeys(constraints, last + 1))
     found[_ACTION] = last + (2 if constraints else 1)
