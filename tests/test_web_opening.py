@@ -38,12 +38,17 @@ async def large(page: Page) -> dict[str, Any]:
     return await page.decided("large")
 
 
+async def record_of(page: Page, said: dict[str, Any]) -> bytes:
+    """The record of a decision, as the page gives it to download."""
+    async with page.http.get(f"/v1/decisions/{said['id']}/record") as reply:
+        return await reply.read()
+
+
 async def test_a_large_decision_takes_next_to_nothing_of_the_loop_that_decides() -> None:
     async with served(MANY) as page:
         said = await large(page)
         opener = Opener()
-        async with page.http.get(f"/v1/decisions/{said['id']}/record") as reply:
-            envelope = await reply.read()
+        envelope = await record_of(page, said)
         try:
             await opener.dossier(envelope, said, {})  # the child is up
             cpu_s = time.thread_time()
@@ -60,8 +65,7 @@ async def test_a_large_decision_takes_next_to_nothing_of_the_loop_that_decides()
 async def test_what_cannot_be_read_is_told_and_the_next_is_opened() -> None:
     async with served() as page:
         said = await page.escalated()
-        async with page.http.get(f"/v1/decisions/{said['id']}/record") as reply:
-            envelope = await reply.read()
+        envelope = await record_of(page, said)
         opener = Opener()
         try:
             for wrong in (b"", b"{}", b"[" * 100_000, envelope[:-9]):
@@ -75,8 +79,7 @@ async def test_what_cannot_be_read_is_told_and_the_next_is_opened() -> None:
 async def test_a_child_that_dies_or_hangs_fails_one_and_the_next_gets_another() -> None:
     async with served() as page:
         said = await page.escalated()
-        async with page.http.get(f"/v1/decisions/{said['id']}/record") as reply:
-            envelope = await reply.read()
+        envelope = await record_of(page, said)
         opener = Opener(timeout_s=5)
         try:
             await opener.dossier(envelope, said, {})
@@ -101,8 +104,7 @@ async def test_a_child_that_dies_or_hangs_fails_one_and_the_next_gets_another() 
 async def test_no_more_than_so_many_wait_and_none_is_told_of_another() -> None:
     async with served() as page:
         said = await page.escalated()
-        async with page.http.get(f"/v1/decisions/{said['id']}/record") as reply:
-            envelope = await reply.read()
+        envelope = await record_of(page, said)
         opener = Opener()
         try:
             asked = [opener.dossier(envelope, {**said, "id": str(n)}, {}) for n in range(25)]
