@@ -209,6 +209,10 @@ def run(
     shipped_contracts: Annotated[
         bool, typer.Option(help="Whether proposals under the shipped contracts are decided, too.")
     ] = True,
+    support: Annotated[
+        Path | None,
+        typer.Option("--support-dir", help="A folder of support terms and reference maps; none: no support gate."),
+    ] = None,
     web_host: Annotated[str, typer.Option(help="Where the web views listen.")] = "127.0.0.1",
     web_port: Annotated[int | None, typer.Option(help="Port of the web views; none: no web.")] = None,
     history_ms: Annotated[int, typer.Option(help="How long evidence is kept, ms.")] = 60_000,
@@ -241,6 +245,7 @@ def run(
 
     options = _given(context)
     options |= {"contracts_dir": options.pop("contracts")} if "contracts" in options else {}
+    options |= {"support_dir": options.pop("support")} if "support" in options else {}
     options |= {"trusted_keys": tuple(trusted_keys or ())} if "trusted_keys" in options else {}
     code = run_guard(**options)
     sys.stdout.flush()

@@ -45,7 +45,7 @@ _ADAPTERS: Final[Mapping[str, TypeAdapter[Any]]] = {
     **{name: TypeAdapter(field.rebuild_annotation()) for name, field in _fields().items()},
     KAFKA_CONFIG: TypeAdapter(Path | None),
 }
-_PATHS: Final = frozenset({"contracts_dir", "signing_key", "operator_tokens", KAFKA_CONFIG})
+_PATHS: Final = frozenset({"contracts_dir", "support_dir", "signing_key", "operator_tokens", KAFKA_CONFIG})
 
 CONTROLS: Final = tuple(_ADAPTERS)
 """Names of all controls."""

@@ -44,6 +44,7 @@ class GuardSettings(BaseModel):
     of them signed are not taken up (none: all that stand in the log are).
 
     `contracts_dir`: a folder of contracts; `shipped_contracts`: whether those that are shipped count beside them.
+    `support_dir`: a folder of support terms and reference maps (docs/support-gate.md); None: no support gate.
     `operator_tokens`: file of the operators that may act by the web (None: nobody may); `alarm_url`: where alarms are
     posted, such as `http://service-ricplt-alarmmanager-http:8080/ric/v1/alarms` (None: nowhere); `log_level`: the least
     level that is logged.
@@ -56,6 +57,7 @@ class GuardSettings(BaseModel):
     guard_name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")] = "guard"
     contracts_dir: Path | None = None
     shipped_contracts: bool = True
+    support_dir: Path | None = None
     web_host: str = "127.0.0.1"
     web_port: Annotated[int, Field(ge=1, le=65535)] | None = None
     history_ms: Annotated[int, Field(ge=1_000, le=86_400_000)] = 60_000

@@ -112,6 +112,11 @@ capabilities:
 {{- if or .Values.contracts.files .Values.contracts.existingConfigMaps -}}yes{{- end -}}
 {{- end -}}
 
+{{/* "yes" where a folder of support terms and reference maps is mounted. */}}
+{{- define "wirelessops.support" -}}
+{{- if or .Values.support.terms .Values.support.existingConfigMaps -}}yes{{- end -}}
+{{- end -}}
+
 {{/* How a command in a guard's container reaches the same Kafka. */}}
 {{- define "wirelessops.kafkaOptions" -}}
 --bootstrap-servers {{ .Values.kafka.bootstrapServers }} --prefix {{ .Values.kafka.topicPrefix | squote }}
@@ -154,6 +159,9 @@ which the schema keeps apart from it.
 {{- end -}}
 {{- if include "wirelessops.contracts" . -}}
 {{- $_ := set $wired "contracts_dir" "/etc/wirelessops/contracts" -}}
+{{- end -}}
+{{- if include "wirelessops.support" . -}}
+{{- $_ := set $wired "support_dir" "/etc/wirelessops/support" -}}
 {{- end -}}
 {{- if .Values.signing.existingSecret -}}
 {{- $_ := set $wired "signing_key" "/etc/wirelessops/signing/guard.pem" -}}
