@@ -38,6 +38,8 @@ class Problem(IntEnum):
     SOURCE_OUTAGE = 63005
     DESCRIPTOR_REFUSED = 63006
     RESTART_NEEDED = 63007
+    MAP_REFUSED = 63008
+    REFRESH_DUE = 63009
 
 
 class Definition(NamedTuple):
@@ -78,10 +80,26 @@ DEFINITIONS: Final[Mapping[Problem, Definition]] = {
         "WARNING", "WIRELESSOPS RESTART NEEDED", "processingError",
         "Controls of the changed config-file.json come into force with a restart: restart the guards one by one",
     ),
+    Problem.MAP_REFUSED: Definition(
+        "WARNING", "WIRELESSOPS REFERENCE MAP REFUSED", "processingError",
+        "The changed folder of support terms and maps has faults, the log names them: the old maps stay in force",
+    ),
+    Problem.REFRESH_DUE: Definition(
+        "WARNING", "WIRELESSOPS REFERENCE MAP IS DUE FOR A REFRESH", "processingError",
+        "It is missing, has drifted, expired or soon will: record the network, and wirelessops support refresh",
+    ),
 }  # fmt: skip
 
 
-OF_GUARDS: Final = frozenset({Problem.DEAD_LETTERS, Problem.DESCRIPTOR_REFUSED, Problem.RESTART_NEEDED})
+OF_GUARDS: Final = frozenset(
+    {
+        Problem.DEAD_LETTERS,
+        Problem.DESCRIPTOR_REFUSED,
+        Problem.RESTART_NEEDED,
+        Problem.MAP_REFUSED,
+        Problem.REFRESH_DUE,
+    }
+)
 """What a guard says of itself, by its name; the others are of a partition, and told by its owner."""
 
 
