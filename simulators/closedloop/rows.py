@@ -83,7 +83,7 @@ FEATURES: Final = (
     *(f"credit_{quarter}" for quarter in range(4)),
     "unmet",
 )
-"""Shares of visits by component, shares of actions, mean credit at the end of each quarter, mean unmet demand a step."""
+"""Shares of visits by component, shares of actions, mean credit after each quarter, mean unmet demand a step."""
 
 
 @dataclass(frozen=True, slots=True)
