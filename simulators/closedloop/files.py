@@ -4,30 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
+from math import prod
 from typing import Any, Final
 
 import numpy as np
 
-from simulators.closedloop.rows import (
-    ACTIONS,
-    CELLS,
-    COMPONENTS,
-    FAMILIES,
-    PARTITIONS,
-    REGIMES,
-    Case,
-    Ints,
-    Mask,
-    Rows,
-    Stream,
-    arms,
-)
+from simulators.closedloop.loop import ACTIONS, COMPONENTS, FAMILIES, PARTITIONS, REGIMES, STATES
+from simulators.closedloop.rows import Case, Ints, MaskRow, Rows, Stream, arms
 from simulators.closedloop.schedule import Seeds, partitions
 from simulators.closedloop.tables import FileFault, read, write
 
+CELLS: Final = prod(STATES)
 PREPARED: Final = ("schedule.csv", "occupancy.csv", "cells.csv", "masks.csv", "reference.csv")
 """What stands before any fault is run."""
-ROWS: Final = (*PREPARED, "null.csv", "current.csv", "streams.csv")
+ROWS: Final = (*PREPARED, "null.csv", "current.csv", "drift_features.csv")
 """The files that `of_rows` writes and `rows_of` reads."""
 
 
@@ -42,7 +32,7 @@ def of_rows(rows: Rows) -> dict[str, bytes]:
         "reference.csv": write("reference.csv", _traces(clean, rows.reference)),
         "null.csv": write("null.csv", _traces(clean, rows.null)),
         "current.csv": write("current.csv", _traces(product(range(len(rows.cases)), range(PARTITIONS)), rows.current)),
-        "streams.csv": write("streams.csv", _streams(rows.streams)),
+        "drift_features.csv": write("drift_features.csv", _streams(rows.streams)),
     }
 
 
@@ -72,10 +62,10 @@ def rows_of(files: Mapping[str, bytes]) -> Rows:
         _counts(
             "current.csv", found["current.csv"], list(product(range(len(schedule)), range(PARTITIONS)))
         ).reshape(len(schedule), PARTITIONS, ACTIONS),
-        tuple(Mask(*row) for row in found["masks.csv"]),
+        tuple(MaskRow(*row) for row in found["masks.csv"]),
         _read_cells(found["cells.csv"]),
         _read_occupancy(found["occupancy.csv"]),
-        _read_streams(found["streams.csv"]),
+        _read_streams(found["drift_features.csv"]),
     )
 
 
@@ -161,6 +151,6 @@ def _read_streams(rows: Sequence[tuple[Any, ...]]) -> tuple[Stream, ...]:
         for partition in range(PARTITIONS):
             key = (regime, demand, block, partition)
             if partition >= len(part) or part[partition][:4] != key:
-                raise FileFault(f"streams.csv: line {start + partition + 2}: no row of {_named(key)}")
+                raise FileFault(f"drift_features.csv: line {start + partition + 2}: no row of {_named(key)}")
         found.append(Stream(regime, demand, block, np.array([row[4:] for row in part])))
     return tuple(found)

@@ -4,31 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simulators.closedloop.loop import ACTIONS as ACTIONS
+from simulators.closedloop.loop import COMPONENTS as COMPONENTS
+from simulators.closedloop.loop import DIRECTIONS as DIRECTIONS
+from simulators.closedloop.loop import FAMILIES as FAMILIES
+from simulators.closedloop.loop import PARTITIONS as PARTITIONS
+from simulators.closedloop.loop import QUARTERS, Direction, Family
+from simulators.closedloop.loop import REGIMES as REGIMES
+from simulators.closedloop.loop import TARGETS as TARGETS
+
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-Family = Literal["uniform", "flow_weighted"]
-Direction = Literal["outward", "inward"]
 Block = Literal["development", "pilot", "reference", "current", "null"]
-
-REGIMES: Final = (5, 7, 9)
-"""λ0: mean demand a step of a load of 1, PRB. Arrays over regimes are in this order."""
-COMPONENTS: Final = 24
-FAMILIES: Final[tuple[Family, ...]] = ("uniform", "flow_weighted")
-TARGETS: Final = (0.15, 0.3, 0.5, 0.75, 0.95)
-"""Affected clean traffic τ that a mask aims at."""
-DIRECTIONS: Final[tuple[Direction, ...]] = ("outward", "inward")
-PARTITIONS: Final = 15
-EPISODES: Final = 160
-"""Of a partition."""
-ACTIONS: Final = 8
-CELLS: Final = 24 * 111 * 6
-"""States of the policy's table: step, credit 0…110, channel class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +38,11 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Mask:
+class MaskRow:
     """What one arm (unit, family, target) changes; the same cells in both directions.
 
     `selected`, `changeable`: numbers of cells; `tau_…`: affected clean traffic, 0…1; `fraction`: selected / changeable,
-    0 where nothing is changeable; `digest`: SHA-256 of the selected cells in order, hexadecimal.
+    0 where nothing is changeable; `digest`: `sha256:…` of the selected cells in order.
     """
 
     regime: int
@@ -80,7 +74,7 @@ class Stream:
 FEATURES: Final = (
     *(f"share_{component}" for component in range(COMPONENTS)),
     *(f"action_{action}" for action in range(ACTIONS)),
-    *(f"credit_{quarter}" for quarter in range(4)),
+    *(f"credit_{quarter}" for quarter in range(QUARTERS)),
     "unmet",
 )
 """Shares of visits by component, shares of actions, mean credit after each quarter, mean unmet demand a step."""
@@ -102,7 +96,7 @@ class Rows:
     reference: Ints
     null: Ints
     current: Ints
-    masks: tuple[Mask, ...]
+    masks: tuple[MaskRow, ...]
     cells: tuple[Ints, ...]
     occupancy: Ints
     streams: tuple[Stream, ...]
@@ -110,8 +104,4 @@ class Rows:
 
 def arms() -> Iterator[tuple[int, int, Family, float]]:
     """Regime, component, family and target of each of the 720 arms, in the one order that all files keep."""
-    for regime in REGIMES:
-        for component in range(COMPONENTS):
-            for family in FAMILIES:
-                for target in TARGETS:
-                    yield regime, component, family, target
+    return product(REGIMES, range(COMPONENTS), FAMILIES, TARGETS)

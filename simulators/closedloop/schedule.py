@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, get_args
 
-from simulators.closedloop.rows import DIRECTIONS, EPISODES, PARTITIONS, Block, Case, arms
+from simulators.closedloop.loop import DIRECTIONS, EPISODES, PARTITIONS
+from simulators.closedloop.rows import Block, Case, arms
 
 MASTER_SEED: Final = 2026
 BLOCKS: Final[tuple[Block, ...]] = get_args(Block)

@@ -9,7 +9,8 @@ from typing import Any, Final, Literal
 
 import orjson
 
-from simulators.closedloop.rows import ACTIONS, FEATURES
+from simulators.closedloop.loop import ACTIONS
+from simulators.closedloop.rows import FEATURES
 
 Kind = Literal["integer", "number", "flag", "text"]
 Value = int | float | str | None
@@ -18,7 +19,7 @@ PATTERNS: Final[Mapping[Kind, str]] = {
     "integer": r"(?:0|[1-9][0-9]{0,17})",
     "number": r"-?[0-9][0-9.e+-]*",
     "flag": "[01]",
-    "text": r"[A-Za-z0-9_]+",
+    "text": r"[A-Za-z0-9_:]+",
 }
 """What a value of each kind looks like. A number is Python's `repr` of a finite float."""
 
@@ -62,7 +63,7 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
         "reference.csv": _CLEAN,
         "null.csv": _CLEAN,
         "current.csv": f"case:integer partition:integer visits:integer {_ACTIONS}",
-        "streams.csv": "regime:integer demand:integer block:text partition:integer "
+        "drift_features.csv": "regime:integer demand:integer block:text partition:integer "
         + " ".join(f"{feature}:number" for feature in FEATURES),
         "units.csv": f"{_UNIT} reference_partitions:integer runtime_partitions:integer? state:text",
         "signals.csv": "case:integer partition:integer joint:flag z:number?",
