@@ -32,7 +32,7 @@ _CHUNK: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Arms:
-    """Unit-arm rows of eligible units, arrays over rows. `family`: its place; `tau`, `fraction`: 0…1; `detected`: 0 or 1."""
+    """Unit-arm rows of eligible units, arrays over rows. `family`: its place; τ, fraction: 0…1; detected: 0 or 1."""
 
     component: NDArray[np.int64]
     family: NDArray[np.int64]
