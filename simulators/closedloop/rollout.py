@@ -78,6 +78,8 @@ def component_traces(
     The same counts as `traces(…)[k, :, components[k]]`, sooner: an episode ends with the component's quarter. Raises
     ValueError for other shapes, or a number that is no component.
     """
+    if len(components) != len(policies):
+        raise ValueError(f"{len(components)} components for {len(policies)} policies")
     outside = _outside(regime, drawn, partitions)
     table = component_table().ravel()
     length = HORIZON // QUARTERS
