@@ -21,18 +21,6 @@ from simulators.closedloop.rows import Block, Ints, MaskRow, Rows, Stream
 from simulators.closedloop.schedule import Seeds
 
 
-@dataclass(frozen=True, slots=True)
-class Roles:
-    """Which block of seeds serves as what: masks and the clean reference, the cases, the clean null."""
-
-    reference: Block
-    current: Block
-    null: Block
-
-
-FORMAL: Final = Roles("reference", "current", "null")
-DEVELOPMENT: Final = Roles("pilot", "development", "development")
-"""How the cutoff is chosen: on the development block, held against the pilot block. No formal seed is touched."""
 STREAMED: Final[tuple[Block, ...]] = ("reference", "pilot", "null", "current")
 """The blocks of the drift alarm."""
 
@@ -63,10 +51,20 @@ class Prepared:
         return "sha256:" + hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def prepare(master_seed: int, blocks: Mapping[Block, Seeds], roles: Roles = FORMAL) -> Prepared:
+def fitted() -> dict[int, Table]:
+    """λ0 → the policy fitted to it."""
+    return {regime: policy.fit(regime) for regime in REGIMES}
+
+
+def clean(policies: Mapping[int, Table], master_seed: int, seeds: Seeds) -> Ints:
+    """Traces of the policies without a fault over a block of episodes: int64[3, 24, 15, 8]."""
+    return _clean(policies, _drawn(master_seed, seeds))
+
+
+def prepare(master_seed: int, blocks: Mapping[Block, Seeds]) -> Prepared:
     """Policies, clean reference, and masks. Raises ValueError for seeds outside the ranges of `draws`."""
-    drawn = _drawn(master_seed, blocks[roles.reference])
-    policies = {regime: policy.fit(regime) for regime in REGIMES}
+    drawn = _drawn(master_seed, blocks["reference"])
+    policies = fitted()
     visits = {regime: rollout.occupancy(table, regime, drawn) for regime, table in policies.items()}
     cells: list[masks.Cells] = []
     found: list[masks.Mask] = []
@@ -87,17 +85,16 @@ def prepare(master_seed: int, blocks: Mapping[Block, Seeds], roles: Roles = FORM
 
 
 def execute(
-    prepared: Prepared, master_seed: int, blocks: Mapping[Block, Seeds], roles: Roles = FORMAL, threads: int = 1
+    prepared: Prepared, master_seed: int, blocks: Mapping[Block, Seeds], threads: int = 1
 ) -> Rows:
-    """Every case under its fault, the clean null, and the streams of the drift alarm; units on `threads` ≥ 1 threads."""
-    current = _drawn(master_seed, blocks[roles.current])
-    null = _drawn(master_seed, blocks[roles.null])
+    """Every case under its fault, the clean null, and the streams of the drift alarm; units on `threads` ≥ 1."""
+    current = _drawn(master_seed, blocks["current"])
     with ThreadPoolExecutor(threads) as pool:
         faulty = list(pool.map(lambda unit: _unit(prepared, unit, current), _units(prepared)))
     return Rows(
         cases=schedule.cases(),
         reference=prepared.reference,
-        null=_clean(prepared.policies, null),
+        null=clean(prepared.policies, master_seed, blocks["null"]),
         current=np.concatenate(faulty),
         masks=tuple(map(_row, prepared.masks)),
         cells=tuple(np.column_stack((of.cell, of.outward, of.inward)).astype(np.int64) for of in prepared.cells),
@@ -111,7 +108,6 @@ def _drawn(master_seed: int, seeds: Seeds) -> draws.Uniforms:
 
 
 def _clean(policies: Mapping[int, Table], drawn: draws.Uniforms) -> Ints:
-    """int64[3, 24, 15, 8]: traces of the clean policies."""
     found = [rollout.traces(table[None], regime, drawn, PARTITIONS)[0] for regime, table in policies.items()]
     return np.stack(found).transpose(0, 2, 1, 3)
 
