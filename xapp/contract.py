@@ -23,12 +23,16 @@ EFFECT: Final = "control:effect"  # its place among the inputs of a contract
 _BLANKS: Final = str.maketrans({" ": "_", "-": "_", "\t": "_"})
 
 
-class ContractError(ValueError):
-    """A contract that must not be loaded. `errors`: (JSON path, reason) of each fault."""
+class DocumentFaults(ValueError):
+    """A document that must not be loaded. `errors`: (JSON path, reason) of each fault."""
 
     def __init__(self, errors: list[tuple[str, str]]) -> None:
         self.errors = errors
         super().__init__("; ".join(f"{path}: {reason}" for path, reason in errors))
+
+
+class ContractError(DocumentFaults):
+    """A contract that must not be loaded."""
 
 
 class BindingError(ValueError):

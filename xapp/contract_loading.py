@@ -6,18 +6,19 @@ import hashlib
 import re
 from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import orjson
 from pydantic import ValidationError
 
 from xapp import units
-from xapp.contract import EFFECT, PLACEHOLDER, Constraint, Contract, ContractError, Field, normalise
-from xapp.contract_document import ConstraintDocument, ContractDocument, ControlDocument, FieldDocument
+from xapp.contract import EFFECT, PLACEHOLDER, Constraint, Contract, ContractError, DocumentFaults, Field, normalise
+from xapp.contract_document import ConstraintDocument, ContractDocument, ControlDocument, Document, FieldDocument
 from xapp.expression import Expression, ExpressionError, compile_expression
 
 UNKNOWN_KEY: Final = "unknown key"
 EFFECT_PATH: Final = "$.control.effect.expr"
+Form = TypeVar("Form", bound=Document)
 _PLAIN_PATH: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
@@ -39,16 +40,21 @@ def document_errors(error: ValidationError) -> list[tuple[str, str]]:
     ]
 
 
-def load_contract(document: Any) -> Contract:
-    """Validate and compile a contract document. Raises ContractError with the place of each error."""
+def parsed_as(form: type[Form], document: Any, refused: type[DocumentFaults]) -> Form:
+    """A document in its JSON form. Raises `refused` with the place of each error."""
     if not isinstance(document, dict):
-        raise ContractError([("$", "must be an object")])
+        raise refused([("$", "must be an object")])
     try:
-        parsed = ContractDocument.model_validate(document)
+        return form.model_validate(document)
     except ValidationError as error:
         faults = document_errors(error)
         # A misspelled key first: what else is wrong (a key that is required) may follow from it
-        raise ContractError(sorted(faults, key=lambda fault: fault[1] != UNKNOWN_KEY)) from error
+        raise refused(sorted(faults, key=lambda fault: fault[1] != UNKNOWN_KEY)) from error
+
+
+def load_contract(document: Any) -> Contract:
+    """Validate and compile a contract document. Raises ContractError with the place of each error."""
+    parsed = parsed_as(ContractDocument, document, ContractError)
     errors: list[tuple[str, str]] = []
     types = {name: spec.type for name, spec in parsed.fields.items()}
     silent = {name for name, spec in parsed.fields.items() if spec.kind == "observed" and not spec.critical}
@@ -107,8 +113,13 @@ def load_contract(document: Any) -> Contract:
 
 def read_contract(text: bytes | str) -> Contract:
     """Load a contract from JSON or YAML text. Raises ContractError."""
+    return load_contract(json_or_yaml(text, ContractError))
+
+
+def json_or_yaml(text: bytes | str, refused: type[DocumentFaults]) -> Any:
+    """The value that a JSON or YAML text holds. Raises `refused` where it is neither."""
     try:
-        document = orjson.loads(text)
+        return orjson.loads(text)
     except orjson.JSONDecodeError:
         import yaml
 
@@ -117,8 +128,8 @@ def read_contract(text: bytes | str) -> Contract:
             orjson.dumps(document)
         except (yaml.YAMLError, UnicodeDecodeError, RecursionError, TypeError) as error:
             reason = " ".join(str(error).split())
-            raise ContractError([("$", f"neither JSON nor YAML: {reason}")]) from error
-    return load_contract(document)
+            raise refused([("$", f"neither JSON nor YAML: {reason}")]) from error
+    return document
 
 
 def _template(text: str, path: str, errors: list[tuple[str, str]]) -> tuple[str, ...]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+    Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,8 @@ def fit(features: Floats, floor: float) -> Standard:
     """Standardise by these partitions: float64[partitions ≥ 2, features ≥ 1]; `floor` > 0: the least deviation."""
     if features.ndim != 2 or features.shape[0] < 2 or features.shape[1] < 1 or not floor > 0:
         raise ValueError("at least 2 partitions of at least 1 feature, and a floor above 0")
+    import numpy as np  # only to fit: a live gate scores without it, and starts quickly
+
     deviation = np.maximum(features.std(axis=0, ddof=1), floor)
     return Standard(tuple(features.mean(axis=0).tolist()), tuple(deviation.tolist()))
 
