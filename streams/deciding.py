@@ -23,10 +23,14 @@ from xapp.effect import judge_effect
 from xapp.engine import assure, refuse
 from xapp.episode import PROPOSAL_KEY, RECORD_BYTES_KEY, read_proposal
 from xapp.evidence.series import ReportColumns
-from xapp.evidence.store import EvidenceStore
+from xapp.evidence.store import Appended, EvidenceStore
 from xapp.integrity.operator import VERDICT, Looked, repeats
 from xapp.leases import ControlBook
 from xapp.model import AppliedControl, Decision, Episode, Malformed, Measurement, Observation, Proposal, Report, Switch
+from xapp.support.book import SupportBook
+from xapp.support.gate import Support, SupportGate
+from xapp.support.reference_map import ReferenceMap
+from xapp.support.terms import Terms
 
 DEFAULT_HISTORY_MS: Final = 60_000
 DEFAULT_HISTORY_COUNT: Final = 4096
@@ -42,6 +46,12 @@ MAX_ID_LENGTH: Final = 1_000
 """Of a proposal's id: what refers to a proposal must fit into any message."""
 
 REQUEST_FORMAT: Final = "wirelessops.request/1"
+
+Maps = Mapping[str, ReferenceMap | None]
+"""By contract id the reference map that decisions under it are gated by, None: by none that stands; a contract that is
+no key is not gated.
+"""
+NO_MAPS: Final[Maps] = {}
 
 
 class NotAProposal(ValueError):
@@ -147,8 +157,17 @@ def read_proposal_bytes(value: bytes | None) -> ProposalDocument:
     return ProposalDocument(proposal_id, document, hashlib.sha256(canonical).hexdigest())
 
 
+@dataclass(frozen=True, slots=True)
+class Gated:
+    """What one contract's support gate has in a region."""
+
+    gate: SupportGate
+    book: SupportBook
+
+
 class RegionState:
-    """All that decisions in one region depend on: evidence, controls applied lately, requests made.
+    """All that decisions in one region depend on: evidence, controls applied lately, requests made, and how often the
+    network was where (`terms` of support, by contract id; none: nothing is counted).
 
     It changes by `ingest`, `take_outcome` and `take_answer` (messages that were read) and by `note` (decisions that
     were made); the same of them in the same order give the same state.
@@ -160,6 +179,7 @@ class RegionState:
         contracts: Mapping[str, Contract],
         history: History = History(),
         spacing_ms: int = DEFAULT_SPACING_MS,
+        terms: Mapping[str, Terms] | None = None,
     ) -> None:
         self.region = region
         self.contracts = contracts
@@ -168,6 +188,10 @@ class RegionState:
         )
         self.controls = ControlBook(history_ms=longest_budget_ms(contracts))
         self.asks = Asks(spacing_ms)
+        self.gated = {
+            contract_id: Gated(SupportGate(one), SupportBook(contracts[contract_id], one))
+            for contract_id, one in (terms or {}).items()
+        }
         self._seen: dict[tuple[str, str], Looked] = {}  # by operator and observation id
 
     def ingest(self, value: bytes | None, ingest_time_ms: int) -> Ingested:
@@ -182,10 +206,18 @@ class RegionState:
             self.store.set_source(message.source, message.state, message.event_time_ms, ingest_time_ms)
             self.asks.heard(message.source)
             return Ingested(message, 0, False, decoded.unknown_keys)
-        appended = self.store.append(message, ingest_time_ms)
+        appended = self.take_report(message, ingest_time_ms)
         if not appended.duplicate:
             self.asks.heard(message.source)
         return Ingested(message, appended.stored, appended.duplicate, decoded.unknown_keys)
+
+    def take_report(self, report: Report | ReportColumns, ingest_time_ms: int) -> Appended:
+        """Keep one report as evidence, and count it as visits. Raises Contradiction as `ingest` does."""
+        appended = self.store.append(report, ingest_time_ms)
+        if self.gated and not appended.duplicate:
+            for one in self.gated.values():
+                one.book.observe(report, ingest_time_ms)
+        return appended
 
     def take_outcome(self, outcome: OutcomeMessage, ingest_time_ms: int) -> AppliedControl | None:
         """Note what became of a control, at the latest when it was told: nobody makes evidence stale in advance.
@@ -233,8 +265,13 @@ class RegionState:
         if asked is not None:
             self.asks.note(asked)
 
-    def decide(self, proposal: ProposalDocument, t_ms: int, switch: Switch | None = None) -> Decision:
-        """Decide one proposal at t, under the switch in force. Exceptions are bugs: nothing may be released then."""
+    def decide(
+        self, proposal: ProposalDocument, t_ms: int, switch: Switch | None = None, maps: Maps = NO_MAPS
+    ) -> Decision:
+        """Decide one proposal at t, under the switch and the reference maps in force.
+
+        Exceptions are bugs: nothing may be released then.
+        """
         ref = proposal.document.get("contract_ref")
         contract = self.contracts.get(ref) if isinstance(ref, str) else None
         episode_id = f"{self.region}/{proposal.proposal_id}"
@@ -243,7 +280,7 @@ class RegionState:
         read = read_proposal(proposal.document, contract, t_ms)
         if isinstance(read, Malformed):
             return assure(Episode(episode_id, t_ms, contract, (), read, proposal.document))
-        return assure(self.episode(contract, read, proposal.document, t_ms, switch))
+        return assure(self.episode(contract, read, proposal.document, t_ms, switch, maps))
 
     def outcome(self, decision: Decision, proposal: ProposalDocument, t_ms: int, stamp: Stamp) -> Outcome:
         """The bytes of a decision under its stamp."""
@@ -285,6 +322,7 @@ class RegionState:
         raw: Mapping[str, Any],
         t_ms: int,
         switch: Switch | None = None,
+        maps: Maps = NO_MAPS,
     ) -> Episode:
         """The episode of a proposal that could be read, built from the evidence it touches."""
         resolution = contract.resolve(proposal.bindings)
@@ -298,7 +336,16 @@ class RegionState:
             sources=self.asks.terms(self.store.sources(t_ms, resolution.sources), t_ms),
             controls=self.controls.controls_for(proposal.control_key, resolution, t_ms),
             switch=switch,
+            **({} if not self.gated else {"support": self._support(contract, resolution, t_ms, maps)}),
         )
+
+    def _support(self, contract: Contract, resolution: Resolution, t_ms: int, maps: Maps) -> Support | None:
+        """What the contract's gate decides on; None where it has none."""
+        one = self.gated.get(contract.contract_id)
+        if one is None or contract.contract_id not in maps:
+            return None
+        window = one.book.window(resolution.members, t_ms)
+        return one.gate.carried(contract, maps[contract.contract_id], window, resolution)
 
     def _evidence(
         self, contract: Contract, resolution: Resolution, t_ms: int, proposal_id: str | None = None

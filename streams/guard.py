@@ -31,6 +31,7 @@ from streams.observing import Observer, Observers
 from streams.publishing import Fenced, PlainPublisher, Publisher, PublishError
 from streams.settings import GuardSettings
 from streams.status import PartitionStatus, StatusWriter
+from streams.support_watch import MapsInForce, window_ms
 from streams.topics import partition_of
 from streams.tracing import Tracing
 from streams.transactions import TransactionalPublisher
@@ -65,8 +66,8 @@ class Guard:
 
     `clock` gives t, Unix ms; without a `signer` everything it writes says that it is unsigned; `trusted`: keys of
     guards whose decisions are taken up, None for whatever the log holds; `observers` are told what was published, and
-    so is `tracing`, whose spans decisions then name. `run()` raises whatever made it fail; nothing is released after
-    that.
+    so is `tracing`, whose spans decisions then name. Raises SettingsError for a `support_dir` that it must not start
+    with. `run()` raises whatever made it fail; nothing is released after that.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Guard:
         tracing: Tracing | None = None,
     ) -> None:
         self.settings = settings
+        self.maps = MapsInForce(settings.support_dir, contracts)
         self.tuning = LiveTuning(Tuning.of(settings))
         self.counters = Counters()
         self.metrics = Metrics(self, clock)
@@ -203,7 +205,7 @@ class Guard:
                 settings, self._contracts, self._clock, self._owned_books, self.why_not_ready, self._teller,
                 self._consumer,
             )  # fmt: skip
-            for part in (self._reader.run(), self._own(), self._commits(), self._status.run()):
+            for part in (self._reader.run(), self._own(), self._commits(), self._status.run(), self.maps.watch()):
                 self._parts.append(self._watched(asyncio.create_task(part)))
             if self._alone:
                 await self.until_ready()
@@ -383,7 +385,7 @@ class Guard:
         assert self._reader is not None
         settings, began = self.settings, time.monotonic()
         controls_ms = max(settings.history_ms, _longest_control_ms(self._contracts))
-        evidence_ms = max(settings.history_ms, _longest_evidence_ms(self._contracts))
+        evidence_ms = max(settings.history_ms, _longest_evidence_ms(self._contracts), self._counted_ms())
         committed = await ownership.committed(partition)
         consumer = await connect_consumer(settings, None)
         try:
@@ -397,12 +399,17 @@ class Guard:
             await stop_all(consumer.stop(), timeout_s=settings.stop_timeout_s)
         took_s = round(time.monotonic() - began, 3)
         log.info("partition taken up", partition=partition, decisions=len(past.said), after_s=took_s)
-        books = Books(partition, self._partitions, settings, self._contracts, past, start)
+        books = Books(partition, self._partitions, settings, self._contracts, past, start, self.maps.terms)
         release = Release(partition, settings, self._clock, self._signer, self._traced)
         return Desk(
             books, settings, self.tuning, self._contracts, self._clock, publisher, release, self.counters,
-            self._reader.mark, self._observers, start.gone,
+            self._reader.mark, self._observers, self.maps, start.gone,
         )  # fmt: skip
+
+    def _counted_ms(self) -> int:
+        """How far back the support gate counts visits, ms."""
+        terms = self.maps.terms
+        return max((window_ms(one, self._contracts[contract_id]) for contract_id, one in terms.items()), default=0)
 
     async def _commits(self) -> None:
         assert self._ownership is not None

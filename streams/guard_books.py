@@ -19,6 +19,7 @@ from streams.switching import Switches
 from streams.topics import NoRegion, partition_of, region_of
 from xapp.chain import Chain
 from xapp.contract import Contract
+from xapp.support.terms import Terms
 
 KEEP_OPEN_EVERY: Final = 5_000
 """Decisions after which what is open is kept anew, while the oldest of it was read as many decisions ago."""
@@ -26,7 +27,7 @@ _NOTHING: Final = Left(0, NEVER_MS)
 
 
 class Books:
-    """The books of one partition, taken up from `past`. `partitions`: all there are.
+    """The books of one partition, taken up from `past`. `partitions`: all there are; `terms`: of support, by contract.
 
     `sequence` and `chain` are those of the next decision and record; `decided_at_ms`: of the decision before, where
     there is one; `next` the next offset of each input;
@@ -41,6 +42,7 @@ class Books:
         contracts: Mapping[str, Contract],
         past: Past,
         start: Start,
+        terms: Mapping[str, Terms] | None = None,
     ) -> None:
         last = past.last
         self.partition = partition
@@ -55,6 +57,7 @@ class Books:
         self._partitions = partitions
         self._topics = settings.topics
         self._contracts = contracts
+        self._terms = terms
         self._history = History(settings.history_ms, settings.history_count)
         self._spacing_ms = round(1000 / settings.retry_budget_per_s)
         self._warm_at = start.warm_at
@@ -225,7 +228,7 @@ class Books:
             self._answered.popitem(last=False)
 
     def _new_state(self, region: str) -> RegionState:
-        return RegionState(region, self._contracts, self._history, self._spacing_ms)
+        return RegionState(region, self._contracts, self._history, self._spacing_ms, self._terms)
 
 
 def key_of(proposal: OpenProposal) -> ProposalKey:

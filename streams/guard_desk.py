@@ -31,6 +31,7 @@ from streams.observing import Observers, Published
 from streams.open_proposals import OpenProposal
 from streams.publishing import Late, Outgoing, Publisher, PublishError, TooLarge
 from streams.settings import GuardSettings
+from streams.support_watch import MapsInForce
 from streams.tuning import LiveTuning
 from streams.waking import LOOK_AGAIN_MS, touched_by_answer, wakes
 from xapp.contract import Contract
@@ -81,7 +82,7 @@ class Desk:
 
     `clock` gives t, Unix ms; `mark` the offset up to which telemetry was there when the broker last answered: a
     proposal is decided once telemetry is read as far as it was when the proposal was read. `observers` are told what
-    was published. `gone`: proposals that the broker dropped before any owner decided them.
+    was published. `maps`: of the support gate. `gone`: proposals that the broker dropped before any owner decided them.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class Desk:
         counters: Counters,
         mark: Callable[[TopicPartition], int],
         observers: Observers,
+        maps: MapsInForce,
         gone: Lost | None = None,
     ) -> None:
         self.books = books
@@ -112,6 +114,7 @@ class Desk:
         self._counters = counters
         self._mark = mark
         self._observers = observers
+        self._maps = maps
         self._telemetry = books.place(settings.topics.telemetry)
         self._stopping = False
         self._writing_since_s: float | None = None
@@ -307,7 +310,8 @@ class Desk:
         An APPLY that may not be, or whose authority will have ended before the batch is written, is held back.
         """
         state, t_ms = self.books.state(proposal.region), self._clock()
-        decision = state.decide(proposal.document, t_ms, self.books.switches.in_force(proposal.region))
+        switch = self.books.switches.in_force(proposal.region)
+        decision = state.decide(proposal.document, t_ms, switch, self._maps.now)
         codes = frozenset(v.code for v in decision.violations if v.blocking)
         asked = None
         if decision.action == "ESCALATE":
