@@ -261,12 +261,15 @@ def told(table: np.ndarray, regime: int, numbers: np.ndarray) -> Told:
     return found
 
 
+@pytest.mark.parametrize("thrifty", [True, False])
 @pytest.mark.parametrize("regime", sorted(loop.REGIMES))
 def test_traces_occupancy_and_aggregates_are_those_of_a_plain_account(
-    regime: int, policies: dict[int, np.ndarray], drawn: np.ndarray
+    regime: int, thrifty: bool, policies: dict[int, np.ndarray], drawn: np.ndarray
 ) -> None:
-    table, parts, drawn = policies[regime], 2, drawn[: 2 * loop.EPISODES]
+    table = policies[regime] if thrifty else np.full(loop.STATES, 7, dtype=np.int8)
+    parts, drawn = 2, drawn[: 2 * loop.EPISODES]
     accounts = [told(table, regime, numbers) for numbers in drawn]
+    assert thrifty or any(0 in account.left[:12] for account in accounts)
     components = loop.component_table()
     histogram = np.zeros((parts, 24, 8), dtype=np.int64)
     visits = np.zeros(loop.STATES, dtype=np.int64)
