@@ -140,15 +140,20 @@ class ModeAudit:
 
 
 def planted_cases(
-    policies: NDArray[np.int8], pilot: Uniforms, development: Uniforms, master_seed: int, cutoff: float
+    policies: Mapping[int, NDArray[np.int8]],
+    pilot: Uniforms,
+    development: Uniforms,
+    master_seed: int,
+    cutoff: float,
 ) -> tuple[Case, ...]:
     """The twelve cases: four disjoint pairs a regime, drawn among the components that both clean blocks support.
 
-    `policies`: int8[3, 24, 111, 6], in the order of REGIMES; `pilot`, `development`: the draws of these blocks,
+    `policies`: λ0 → int8[24, 111, 6], one for each of REGIMES; `pilot`, `development`: the draws of these blocks,
     float64[2400, DRAWS]. Raises ValueError where a regime supports too few components for its pairs.
     """
     found: list[Case] = []
-    for place, (regime, policy) in enumerate(zip(REGIMES, policies, strict=True)):
+    for place, regime in enumerate(REGIMES):
+        policy = policies[regime]
         reference, clean = (
             np.moveaxis(traces(policy[None], regime, drawn, PARTITIONS)[0], 0, 1) for drawn in (pilot, development)
         )
@@ -232,7 +237,11 @@ def _origin(conflict: Conflict, admitted: Components) -> Origin:
 
 
 def audit_document(
-    policies: NDArray[np.int8], pilot: Uniforms, development: Uniforms, master_seed: int, cutoff: float
+    policies: Mapping[int, NDArray[np.int8]],
+    pilot: Uniforms,
+    development: Uniforms,
+    master_seed: int,
+    cutoff: float,
 ) -> dict[str, Any]:
     """`leakage.json`: every mode audited on the twelve cases. Arguments as for `planted_cases`."""
     cases = planted_cases(policies, pilot, development, master_seed, cutoff)
@@ -304,8 +313,8 @@ def _case_document(found: CaseAudit) -> dict[str, Any]:
         "conflicts": provenance(found.compiled),
         "forced": sorted(found.propagation.forced),
         "residual": [sorted(conflict) for conflict in found.propagation.residual],
-        "exact": {"components": found.exact.components, "cost": found.exact.cost},
-        "greedy": {"components": found.greedy.components, "cost": found.greedy.cost},
+        "exact": {"components": list(found.exact.components), "cost": found.exact.cost},
+        "greedy": {"components": list(found.greedy.components), "cost": found.greedy.cost},
     }
 
 
