@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from streams.cli_optbench import optbench_app
+from streams.cli_study import study_app
 
 app = typer.Typer(
     name="wirelessops",
@@ -26,6 +27,7 @@ app.add_typer(contract_app, name="contract")
 app.add_typer(keys_app, name="keys")
 app.add_typer(record_app, name="record")
 app.add_typer(optbench_app, name="optbench")
+app.add_typer(study_app, name="study")
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="A file, or - for standard input.")]
 Keys = Annotated[

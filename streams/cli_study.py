@@ -1,0 +1,31 @@
+"""`wirelessops study …` on the command line: its options, handed to what they run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+study_app = typer.Typer(
+    no_args_is_help=True,
+    help="The verifier study: is a verifier's evidence eligible, and does it not name the answer?",
+)
+
+
+@study_app.command()
+def run(
+    out: Annotated[Path, typer.Option(help="The folder: rows, verdicts, ledger, manifest.")],
+    threads: Annotated[int, typer.Option(min=1, max=256, help="However many, the same bytes.")] = 1,
+    protocol: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Another frozen protocol; none: the preregistered one.")
+    ] = None,
+) -> None:
+    """The formal grid, 3,456,000 episodes, its verdicts and its claim ledger.
+
+    Exit 2 where the protocol is not this software's, and where OUT holds anything else than this very run, which is
+    then run again and compared; nothing is overwritten.
+    """
+    from streams.commands.study import run as run_study
+
+    raise typer.Exit(run_study(out, threads, protocol))
