@@ -20,7 +20,6 @@ from simulators.closedloop.loop import COMPONENTS, DIRECTIONS, FAMILIES, PARTITI
 from simulators.closedloop.rows import Block, Ints, MaskRow, Rows, Stream
 from simulators.closedloop.schedule import Seeds
 
-
 STREAMED: Final[tuple[Block, ...]] = ("reference", "pilot", "null", "current")
 """The blocks of the drift alarm."""
 

@@ -6,14 +6,13 @@ from pathlib import Path
 from time import perf_counter
 from typing import Final
 
-import numpy as np
 import orjson
 
 from simulators.closedloop import draws, protocol
 from simulators.closedloop.derived import derive
 from simulators.closedloop.files import of_rows, of_seeds
 from simulators.closedloop.leakage import audit_document
-from simulators.closedloop.loop import EPISODES, PARTITIONS, REGIMES
+from simulators.closedloop.loop import EPISODES, PARTITIONS
 from simulators.closedloop.protocol import FREEZE, Protocol
 from simulators.closedloop.rows import Block, Rows
 from simulators.closedloop.running import Prepared, execute, prepare
@@ -89,8 +88,10 @@ def _refuse(differences: list[str]) -> None:
 def _contents(told: Protocol, rows: Rows, prepared: Prepared) -> dict[str, bytes]:
     """All files of the run but the manifest, by name, in the order of `NAMES`."""
     pilot, development = _drawn(told, "pilot"), _drawn(told, "development")
-    policies = np.stack([prepared.policies[regime] for regime in REGIMES])
-    leakage = document(audit_document(policies, pilot, development, told.master_seed, told.cutoff))
+    try:
+        leakage = document(audit_document(prepared.policies, pilot, development, told.master_seed, told.cutoff))
+    except ValueError as error:  # other seeds may support too few components
+        raise NotRun(f"the seeds of this protocol leave nothing to audit: {error}") from None
     contents = {
         protocol.FILE: told.content(),
         "seeds.csv": of_seeds(told.blocks),
