@@ -29,3 +29,13 @@ def run(
     from streams.commands.study import run as run_study
 
     raise typer.Exit(run_study(out, threads, protocol))
+
+
+@study_app.command()
+def analyse(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `study run` left.")],
+) -> None:
+    """Verdicts and claims computed again from the saved rows, without an episode. Exit 1 where a byte differs."""
+    from streams.commands.study_analyse import analyse as analyse_study
+
+    raise typer.Exit(analyse_study(folder))
