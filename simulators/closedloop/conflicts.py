@@ -85,10 +85,9 @@ SINGLE: Final = tuple(Scope(f"component {component}", frozenset({component})) fo
 
 
 def aggregate(evidence: Evidence) -> Compiled:
-    """A conflict for every scope whose pooled signal is stable. A scope with no admitted component is not asked."""
-    asked = [scope for scope in SCOPES if scope.components & evidence.admitted]
-    pooled = np.zeros((len(asked), COMPONENTS), dtype=np.int64)
-    for place, scope in enumerate(asked):
+    """A conflict for every scope whose pooled signal is stable. A scope with no admitted component gives none."""
+    pooled = np.zeros((len(SCOPES), COMPONENTS), dtype=np.int64)
+    for place, scope in enumerate(SCOPES):
         pooled[place, sorted(scope.components)] = 1
     violated = _stable(
         np.einsum("sc,cpa->spa", pooled, evidence.reference),
@@ -97,8 +96,8 @@ def aggregate(evidence: Evidence) -> Compiled:
     )
     return tuple(
         Conflict(scope.components & evidence.admitted, "pooled", scope, "passive", frozenset())
-        for scope, found in zip(asked, violated, strict=True)
-        if found
+        for scope, found in zip(SCOPES, violated, strict=True)
+        if found and scope.components & evidence.admitted
     )
 
 
