@@ -5,8 +5,9 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import settings
 from real_kafka import kafka, kafka3, kafka_address
+from study_runs import study, study_protocol
 
-__all__ = ["kafka", "kafka3", "kafka_address"]
+__all__ = ["kafka", "kafka3", "kafka_address", "study", "study_protocol"]
 
 settings.register_profile("wirelessops", deadline=None)  # on a slow machine a law holds all the same
 settings.load_profile("wirelessops")

@@ -14,7 +14,7 @@ from typing import Final
 
 _ROOT: Final = Path(__file__).parents[2]
 _HERE: Final = "simulators.closedloop"
-MAKERS: Final = (f"{_HERE}.running", f"{_HERE}.derived", f"{_HERE}.leakage")
+MAKERS: Final = tuple(f"{_HERE}.{name}" for name in ("running", "derived", "leakage", "files"))
 """The modules that make a run; whatever of this software they import makes it with them."""
 
 
