@@ -11,6 +11,7 @@ import typer
 
 from streams.cli_optbench import optbench_app
 from streams.cli_study import study_app
+from streams.cli_support import support_app
 
 app = typer.Typer(
     name="wirelessops",
@@ -28,6 +29,7 @@ app.add_typer(keys_app, name="keys")
 app.add_typer(record_app, name="record")
 app.add_typer(optbench_app, name="optbench")
 app.add_typer(study_app, name="study")
+app.add_typer(support_app, name="support")
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="A file, or - for standard input.")]
 Keys = Annotated[
@@ -313,6 +315,10 @@ def replay(
     shipped_contracts: Annotated[bool, typer.Option(help="As the guard of an own recording had it.")] = True,
     history_ms: Annotated[int, typer.Option(help="As the guard of an own recording had it.")] = 60_000,
     history_count: Annotated[int, typer.Option(help="As the guard of an own recording had it.")] = 4096,
+    support: Annotated[
+        Path | None,
+        typer.Option("--support-dir", help="Support terms and maps; what they would have vetoed is counted."),
+    ] = None,
 ) -> None:
     """Decide a recording again, on its own clocks: decisions out, and a summary of every violation found."""
     from streams.replay import replay as run_replay
@@ -320,6 +326,7 @@ def replay(
     code = run_replay(
         files, form=form, out=out, as_json=as_json, contracts_dir=contracts,
         shipped_contracts=shipped_contracts, history_ms=history_ms, history_count=history_count,
+        support_dir=support,
     )  # fmt: skip
     raise typer.Exit(code)
 

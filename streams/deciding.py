@@ -336,7 +336,7 @@ class RegionState:
             sources=self.asks.terms(self.store.sources(t_ms, resolution.sources), t_ms),
             controls=self.controls.controls_for(proposal.control_key, resolution, t_ms),
             switch=switch,
-            **({} if not self.gated else {"support": self._support(contract, resolution, t_ms, maps)}),
+            support=self._support(contract, resolution, t_ms, maps),
         )
 
     def _support(self, contract: Contract, resolution: Resolution, t_ms: int, maps: Maps) -> Support | None:
@@ -345,7 +345,7 @@ class RegionState:
         if one is None or contract.contract_id not in maps:
             return None
         window = one.book.window(resolution.members, t_ms)
-        return one.gate.carried(contract, maps[contract.contract_id], window, resolution)
+        return one.gate.carried(contract, maps[contract.contract_id], window, resolution, t_ms)
 
     def _evidence(
         self, contract: Contract, resolution: Resolution, t_ms: int, proposal_id: str | None = None

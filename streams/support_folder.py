@@ -37,9 +37,13 @@ class SupportFolder:
         return next((one for one in self.maps.get(contract_id, ()) if one.digest == digest), None)
 
 
+NO_SUPPORT: Final = SupportFolder()
+"""Of no folder: no contract is gated."""
+
+
 def load_support(folder: Path | None, contracts: Container[str]) -> SupportFolder:
     """The support of a folder; empty without one. Raises SettingsError as `read_folder` and `read_support` do."""
-    return SupportFolder() if folder is None else read_support(read_folder(folder), contracts)
+    return NO_SUPPORT if folder is None else read_support(read_folder(folder), contracts)
 
 
 def read_folder(folder: Path) -> Contents:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ import orjson
 
 from streams.commands.documents import EndsEarly, Refused, Unreadable, documents
 from streams.keys import KeyFault, known_keys
+from streams.whole_file import replace_file
 from xapp.actuation import ActuatorCheck, ActuatorState, StateError, Verdict
 
 OK, REFUSED, INVALID = 0, 1, 2
@@ -122,23 +122,8 @@ def _load(state: Path | None) -> ActuatorState:
 
 def _store(state: Path | None, seen: ActuatorState) -> None:
     """Replace the state: after a crash at any point the old one is there, or the new one, whole."""
-    if state is None:
-        return
-    handle, name = tempfile.mkstemp(prefix=f".{state.name}.", dir=state.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(seen.to_json() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(state)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    folder = os.open(state.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    if state is not None:
+        replace_file(state, seen.to_json() + b"\n", mode=0o600)
 
 
 def _complain(reason: str) -> int:

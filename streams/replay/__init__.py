@@ -22,13 +22,15 @@ def replay(
     shipped_contracts: bool = True,
     history_ms: int = 60_000,
     history_count: int = 4096,
+    support_dir: Path | None = None,
 ) -> int:
     """Replay files; print the summary, write decisions (full records, JSON Lines) to `out`.
 
     `form`: one of `scope`, `flexric`, `perf3gpp`, `recording`; guessed from how the first file begins when None.
     `as_json`: the summary as one JSON document. `contracts_dir`, `shipped_contracts`, `history_ms`,
     `history_count`: what the guard of an own recording was started with (`wirelessops run`); foreign recordings have
-    contracts of their own.
+    contracts of their own. `support_dir`: the folder of support terms and maps that an own recording was gated by; what
+    is not gated is decided as it was, and what the folder would have vetoed is counted.
 
     Returns the exit code: 0; 1 where a decision of an own recording differs from the live one; 2 where nothing can be
     read or `out` not be written, with the reason on stderr.
@@ -37,7 +39,8 @@ def replay(
     from streams.replay.run import LiveGuard, run
 
     try:
-        return run(paths, form, out, as_json, LiveGuard(contracts_dir, shipped_contracts, history_ms, history_count))
+        live = LiveGuard(contracts_dir, shipped_contracts, history_ms, history_count, support_dir)
+        return run(paths, form, out, as_json, live)
     except UnreadableRecording as error:
         print(f"wirelessops replay: {error}", file=sys.stderr)
         return 2

@@ -3,7 +3,9 @@
 A decision on `control` says which proposal it answers, at which t, and up to which offsets of telemetry, outcomes and
 answers its guard had read. With those, the proposals and the decisions before it that is all a decision depends on, so
 each is made again from nothing else and compared with what was recorded. What the guard was started with (contracts,
-history) is not in a recording and must be given as it was.
+history, the folder of support terms and maps) is not in a recording and must be given as it was. Which map a gated
+decision rests on it says itself, by digest: maps may have been replaced while the guard ran. What was not gated is
+decided again ungated; what the newest maps would have said of it is counted beside it.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ import orjson
 
 from streams.asking import Asked
 from streams.deciding import (
+    NO_MAPS,
     History,
+    Maps,
     NotAProposal,
     Outcome,
     ProposalDocument,
@@ -33,7 +37,8 @@ from streams.deciding import (
 from streams.messages import AnswerMessage, OutcomeMessage
 from streams.recording import RecordedMessage, RecordingError, read_recording
 from streams.replay.recorded import Unreadable, UnreadableRecording
-from streams.replay.summary import SHOWN, Verdicts
+from streams.replay.summary import SHOWN, Gating, Verdicts, gated
+from streams.support_folder import NO_SUPPORT, SupportFolder
 from streams.switching import Kept, Switches, is_switch, read_kept, read_switch
 from streams.telemetry import Undecodable
 from streams.topics import NoRegion, Topics, region_of, topics
@@ -62,7 +67,9 @@ class Recorded:
 
 @dataclass(slots=True)
 class Comparison:
-    """How decisions made again compare with the recorded ones. `differing`: place and reason of each."""
+    """How decisions made again compare with the recorded ones. `differing`: place and reason of each; `gating`: what
+    the support gate said, or would have said.
+    """
 
     matching: int = 0
     without_proposal: int = 0
@@ -70,6 +77,7 @@ class Comparison:
     telemetry_refused: int = 0
     differing: list[str] = field(default_factory=list)
     unreadable: list[Unreadable] = field(default_factory=list)
+    gating: Gating = field(default_factory=Gating)
 
 
 def read(paths: Sequence[Path], unreadable: list[Unreadable]) -> Recorded:
@@ -101,7 +109,11 @@ def read(paths: Sequence[Path], unreadable: list[Unreadable]) -> Recorded:
 
 
 def replay_own(
-    paths: Sequence[Path], sink: BinaryIO | None, contracts: Mapping[str, Contract], history: History
+    paths: Sequence[Path],
+    sink: BinaryIO | None,
+    contracts: Mapping[str, Contract],
+    history: History,
+    support: SupportFolder = NO_SUPPORT,
 ) -> dict[str, Any]:
     """Decide everything again; full records to `sink`. Gives the summary.
 
@@ -109,7 +121,7 @@ def replay_own(
     """
     comparison, verdicts = Comparison(), Verdicts()
     recorded = read(paths, comparison.unreadable)
-    for outcome in decide_again(recorded, comparison, contracts, history):
+    for outcome in decide_again(recorded, comparison, contracts, history, support):
         verdicts.count(outcome.decision)
         if sink is not None:
             sink.write(outcome.record_value + b"\n")
@@ -134,15 +146,20 @@ def replay_own(
         "differing": comparison.differing[:SHOWN],
         "proposals": len(recorded.proposals),
         **verdicts.document(),
+        **gated(comparison.gating if support.terms else None),
     }
 
 
 def decide_again(
-    recorded: Recorded, comparison: Comparison, contracts: Mapping[str, Contract], history: History
+    recorded: Recorded,
+    comparison: Comparison,
+    contracts: Mapping[str, Contract],
+    history: History,
+    support: SupportFolder = NO_SUPPORT,
 ) -> Iterator[Outcome]:
     """Each recorded decision made again, partition by partition in the order of their offsets."""
     for partition, decisions in sorted(recorded.control.items()):
-        past = _Partition(recorded, partition, comparison, contracts, history)
+        past = _Partition(recorded, partition, comparison, contracts, history, support)
         for message in decisions:
             place = f"{message.topic}/{partition}/{message.offset}"
             try:
@@ -156,16 +173,26 @@ def decide_again(
             if proposal is None:
                 comparison.without_proposal += 1
             else:
-                outcome = _again(state, proposal, live, message, switch)
-                _compare(outcome, message, recorded, comparison, place)
+                outcome = _again(state, proposal, live, message, switch, live.maps(support))
+                _compare(outcome, message, recorded, comparison, place, live.unsupported(support))
+                if support.terms:
+                    newest = support.newest
+                    comparison.gating.count(
+                        outcome.decision if live.gated else state.decide(proposal, live.t_ms, switch, newest)
+                    )
                 yield outcome
             state.note(live.lease, live.stamp.asked)
 
 
 def _again(
-    state: RegionState, proposal: ProposalDocument, live: _Live, message: RecordedMessage, switch: Switch | None
+    state: RegionState,
+    proposal: ProposalDocument,
+    live: _Live,
+    message: RecordedMessage,
+    switch: Switch | None,
+    maps: Maps,
 ) -> Outcome:
-    decision = state.decide(proposal, live.t_ms, switch)
+    decision = state.decide(proposal, live.t_ms, switch, maps)
     outcome = state.outcome(decision, proposal, live.t_ms, live.stamp)
     if unsigned(message.value or b"") != outcome.control_value:  # its record may have been too large to write
         short = unrecordable(state.region, proposal, live.t_ms, len(decision.record))
@@ -185,9 +212,11 @@ class _Partition:
         comparison: Comparison,
         contracts: Mapping[str, Contract],
         history: History,
+        support: SupportFolder,
     ) -> None:
         names = recorded.topics
         self._comparison, self._contracts, self._history = comparison, contracts, history
+        self._terms = support.terms
         self._states: dict[str, RegionState] = {}
         self._waiting = {
             name: deque(recorded.inputs[name].get(partition, ()))
@@ -199,7 +228,7 @@ class _Partition:
     def state(self, region: str) -> RegionState:
         """The state of a region."""
         if region not in self._states:
-            self._states[region] = RegionState(region, self._contracts, self._history)
+            self._states[region] = RegionState(region, self._contracts, self._history, terms=self._terms)
         return self._states[region]
 
     def read_to(self, read: Read) -> None:
@@ -240,7 +269,10 @@ class _Partition:
 
 @dataclass(frozen=True, slots=True)
 class _Live:
-    """What a recorded decision says of how it was made, and what it granted."""
+    """What a recorded decision says of how it was made, and what it granted.
+
+    `gated`: whether a support gate was asked; `map_digest`: of the reference map that it rests on, None without one.
+    """
 
     region: str
     proposal_id: str
@@ -248,11 +280,32 @@ class _Live:
     t_ms: int
     stamp: Stamp
     lease: AppliedControl | None
+    contract_ref: str | None
+    gated: bool
+    map_digest: str | None
+
+    def maps(self, support: SupportFolder) -> Maps:
+        """The map that the guard of this decision had in force."""
+        if not self.gated or self.contract_ref is None:
+            return NO_MAPS
+        digest = self.map_digest
+        return {self.contract_ref: None if digest is None else support.of_digest(self.contract_ref, digest)}
+
+    def unsupported(self, support: SupportFolder) -> str:
+        """What the folder lacks for this decision to be made again; empty where nothing."""
+        if not self.gated or self.contract_ref is None:
+            return ""
+        if self.contract_ref not in support.terms:
+            return f": it was gated by support terms of {self.contract_ref}, name their folder with --support-dir"
+        if self.map_digest is not None and support.of_digest(self.contract_ref, self.map_digest) is None:
+            return f": the folder of --support-dir does not hold its reference map, {self.map_digest}"
+        return ": it was gated, are the terms in --support-dir the same?"
 
     @classmethod
     def of(cls, message: RecordedMessage) -> _Live:
         said = orjson.loads(message.value or b"")
         evidence, asked, lease = said["evidence"], said["asked"], said["lease"]
+        support, contract_ref = said.get("support"), said.get("contract_ref")
         stamp = Stamp(
             guard=said["guard"],
             sequence=said["sequence"],
@@ -269,19 +322,28 @@ class _Live:
         return cls(
             region_of(message.key), said["proposal_id"], said["proposal_digest"], said["decided_at_ms"], stamp,
             None if lease is None else read_control(lease),
+            contract_ref=contract_ref,
+            gated=support is not None,
+            map_digest=None if support is None or support["map"] is None else support["map"]["digest"],
         )  # fmt: skip
 
 
 def _compare(
-    outcome: Outcome, message: RecordedMessage, recorded: Recorded, comparison: Comparison, place: str
+    outcome: Outcome,
+    message: RecordedMessage,
+    recorded: Recorded,
+    comparison: Comparison,
+    place: str,
+    unsupported: str,
 ) -> None:
+    """Hold one against what was recorded. `unsupported`: why its support may be another, where it was gated."""
     if outcome.control_value != unsigned(message.value or b""):
         was = orjson.loads(message.value or b"null")
         unknown = any("no contract" in v.detail for v in outcome.decision.violations if v.code == "malformed")
-        hint = ": its contract is not loaded here, name its folder with --contracts" if unknown else ""
+        hint = ": its contract is not loaded here, name its folder with --contracts" if unknown else unsupported
         comparison.differing.append(f"{place}: was {was.get('action')}, is {outcome.decision.action}{hint}")
     elif recorded.records is not None and digest(outcome.record_value) not in recorded.records:
-        comparison.differing.append(f"{place}: the decision is the same, its record is not")
+        comparison.differing.append(f"{place}: the decision is the same, its record is not{unsupported}")
     else:
         comparison.matching += 1
 

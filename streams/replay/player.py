@@ -20,6 +20,7 @@ from streams.deciding import Outcome, Read, RegionState, Stamp, read_proposal_by
 from streams.replay.formats import Format
 from streams.replay.proposers import Sight
 from streams.replay.recorded import Arrival
+from streams.support_folder import NO_SUPPORT, SupportFolder
 
 THINK_MS: Final = 136
 """Median from input to control of published ColO-RAN xApps."""
@@ -43,10 +44,11 @@ class _Thing:
 
 
 class Player:
-    """One run over one recording. `play` may be called once."""
+    """One run over one recording, gated by the newest maps of `support`. `play` may be called once."""
 
-    def __init__(self, form: Format) -> None:
-        self.state = RegionState(REGION, form.load_contracts())
+    def __init__(self, form: Format, support: SupportFolder = NO_SUPPORT) -> None:
+        self.state = RegionState(REGION, form.load_contracts(), terms=support.terms)
+        self._maps = support.newest
         self._form = form
         self._things: dict[str, _Thing] = {}
         self._ticks: list[tuple[int, str]] = []
@@ -61,7 +63,7 @@ class Player:
         for arrival in arrivals:
             last_ms = arrival.ingest_time_ms
             yield from self._until(last_ms)
-            self.state.store.append(arrival.report, last_ms)
+            self.state.take_report(arrival.report, last_ms)
             self._reports += 1
             for sight in self._form.see(arrival.report):
                 self._see(sight, last_ms)
@@ -124,4 +126,4 @@ class Player:
         stamp = Stamp(guard="replay", sequence=self._decisions, topic="recording", partition=0, read=read)
         self._decisions += 1
         document = read_proposal_bytes(proposal)
-        return self.state.outcome(self.state.decide(document, t_ms), document, t_ms, stamp)
+        return self.state.outcome(self.state.decide(document, t_ms, maps=self._maps), document, t_ms, stamp)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from operator import attrgetter
@@ -17,17 +17,30 @@ from streams.deciding import History
 from streams.replay.formats import FORMATS, NAMES, RECORDING, Format, guess
 from streams.replay.player import Player
 from streams.replay.recorded import Arrival, Tally, Unreadable, UnreadableRecording
-from streams.replay.summary import Verdicts, lines, summary
+from streams.replay.summary import Gating, Verdicts, lines, summary
+from streams.settings_errors import SettingsError
+from streams.support_folder import SupportFolder, load_support
+from xapp.contract import Contract
 
 
 @dataclass(frozen=True, slots=True)
 class LiveGuard:
-    """What the guard of a recorded run was started with: its contracts, its history."""
+    """What the guard of a recorded run was started with: its contracts, its history, its folder of support; of a
+    foreign recording, the folder that gates it.
+    """
 
     contracts_dir: Path | None
     shipped_contracts: bool
     history_ms: int
     history_count: int
+    support_dir: Path | None = None
+
+    def support(self, contracts: Mapping[str, Contract]) -> SupportFolder:
+        """The folder's terms and maps. Raises UnreadableRecording."""
+        try:
+            return load_support(self.support_dir, contracts)
+        except SettingsError as error:
+            raise UnreadableRecording(f"support: {error}") from error
 
 
 def run(paths: Sequence[Path], name: str | None, out: Path | None, as_json: bool, live: LiveGuard) -> int:
@@ -38,7 +51,7 @@ def run(paths: Sequence[Path], name: str | None, out: Path | None, as_json: bool
     if name not in NAMES:
         raise UnreadableRecording(f"no format {name!r}: it is one of {', '.join(NAMES)}")
     with _sink(out, paths) as sink:
-        document = _own(paths, sink, live) if name == RECORDING else _foreign(FORMATS[name], paths, sink)
+        document = _own(paths, sink, live) if name == RECORDING else _foreign(FORMATS[name], paths, sink, live)
     text = orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() if as_json else "\n".join(lines(document))
     sys.stdout.write(text + "\n")
     return 1 if document.get("differing") else 0
@@ -57,29 +70,34 @@ def _sink(out: Path | None, paths: Sequence[Path]) -> Any:
 
 def _own(paths: Sequence[Path], sink: BinaryIO | None, live: LiveGuard) -> dict[str, Any]:
     from streams.replay.own import replay_own
-    from streams.settings import SettingsError, load_contracts
+    from streams.settings import load_contracts
 
     try:
         contracts = load_contracts(live.contracts_dir, live.shipped_contracts)
     except SettingsError as error:
         raise UnreadableRecording(f"contracts: {error}") from error
-    return replay_own(paths, sink, contracts, History(live.history_ms, live.history_count))
+    history = History(live.history_ms, live.history_count)
+    return replay_own(paths, sink, contracts, history, live.support(contracts))
 
 
-def _foreign(form: Format, paths: Sequence[Path], sink: BinaryIO | None) -> dict[str, Any]:
-    tally, verdicts, player = Tally(), Verdicts(), Player(form)
-    for outcome in player.play(_arrivals(form, paths, tally)):
+def _foreign(form: Format, paths: Sequence[Path], sink: BinaryIO | None, live: LiveGuard) -> dict[str, Any]:
+    support = live.support(form.load_contracts())
+    tally, verdicts, player = Tally(), Verdicts(), Player(form, support)
+    gating = Gating() if support.terms else None
+    for outcome in player.play(arrivals(form, paths, tally)):
         verdicts.count(outcome.decision)
+        if gating is not None:
+            gating.count(outcome.decision)
         if sink is not None:
             sink.write(outcome.record_value + b"\n")
     if not tally.reports:
         first = tally.unreadable[0] if tally.unreadable else None
         where = f"{paths[0].name}: it is empty" if first is None else f"{first.file}: line {first.line}: {first.reason}"
         raise UnreadableRecording(f"nothing can be read as {form.name}: {where}")
-    return summary(form.name, [path.name for path in paths], tally, player.proposals, verdicts)
+    return summary(form.name, [path.name for path in paths], tally, player.proposals, verdicts, gating)
 
 
-def _arrivals(form: Format, paths: Sequence[Path], tally: Tally) -> Iterator[Arrival]:
+def arrivals(form: Format, paths: Sequence[Path], tally: Tally) -> Iterator[Arrival]:
     """The reports of all files in order of arrival; at one time in the order that the files were named."""
     readers = [_file(form, path, number, tally) for number, path in enumerate(paths, start=1)]
     return heapq.merge(*readers, key=attrgetter("ingest_time_ms"))

@@ -8,9 +8,48 @@ from typing import Any, Final
 
 from streams.replay.recorded import Tally
 from xapp.model import ACTIONS, Decision
+from xapp.support.rule import SEVERITY
 
 SHOWN: Final = 20
 """Unreadable places that the summary names; all are counted."""
+SHORT: Final = 10
+"""Fields and components that the summary names as short of support."""
+SUPPORT: Final = "support"
+"""The code that a veto of the support gate is filed under."""
+
+
+@dataclass(slots=True)
+class Gating:
+    """Counts over decisions that a support gate was asked about. `vetoed`: what would be APPLY but for it."""
+
+    states: Counter[str] = field(default_factory=Counter)
+    applies: int = 0
+    vetoed: int = 0
+    short: Counter[str] = field(default_factory=Counter)
+    because: Counter[str] = field(default_factory=Counter)
+
+    def count(self, decision: Decision) -> None:
+        """Add one decision, if a gate was asked."""
+        support = decision.support
+        if support is None:
+            return
+        self.states[support.state] += 1
+        self.applies += decision.action == "APPLY"
+        if {v.code for v in decision.violations if v.blocking} != {SUPPORT}:
+            return
+        self.vetoed += 1
+        self.because[support.because] += 1
+        self.short.update({f"{one.field} in {one.component.text}" for one in support.short})
+
+    def document(self) -> dict[str, Any]:
+        """The counts, by name; of what was short and why that which is said most often."""
+        return {
+            "states": {state: self.states[state] for state in SEVERITY if self.states[state]},
+            "would_apply": self.applies + self.vetoed,
+            "vetoed": self.vetoed,
+            "because": dict(self.because.most_common(SHORT)),
+            "short": dict(self.short.most_common(SHORT)),
+        }
 
 
 @dataclass(slots=True)
@@ -45,8 +84,10 @@ class Verdicts:
         }
 
 
-def summary(form: str, files: list[str], tally: Tally, proposals: int, verdicts: Verdicts) -> dict[str, Any]:
-    """The summary of a foreign recording."""
+def summary(
+    form: str, files: list[str], tally: Tally, proposals: int, verdicts: Verdicts, gating: Gating | None = None
+) -> dict[str, Any]:
+    """The summary of a foreign recording. `gating`: of the support gate, where there was one."""
     return {
         "format": form,
         "files": files,
@@ -60,7 +101,13 @@ def summary(form: str, files: list[str], tally: Tally, proposals: int, verdicts:
         "recording": dict(sorted(tally.findings.items())),
         "proposals": proposals,
         **verdicts.document(),
+        **gated(gating),
     }
+
+
+def gated(gating: Gating | None) -> dict[str, Any]:
+    """What a summary says of the support gate; nothing without one."""
+    return {} if gating is None else {SUPPORT: gating.document()}
 
 
 def lines(document: dict[str, Any]) -> list[str]:
@@ -85,7 +132,17 @@ def lines(document: dict[str, Any]) -> list[str]:
     for code, kinds in document["violations"].items():
         out.append(f"  {code:<24} " + "  ".join(f"{kind} {count:>6}" for kind, count in kinds.items()))
     out.append("repairs       " + _counts(document["repairs"]))
+    if SUPPORT in document:
+        out += _support_lines(document[SUPPORT])
     return [line.rstrip() for line in out]
+
+
+def _support_lines(support: dict[str, Any]) -> list[str]:
+    out = ["support       " + _counts(support["states"])]
+    out.append(f"              vetoed {support['vetoed']} of {support['would_apply']} that would be APPLY")
+    for title in ("because", "short"):
+        out += [f"  {title:<10} {count:>7}  {what}" for what, count in support[title].items()]
+    return out
 
 
 def _counts(counts: dict[str, int]) -> str:

@@ -1,0 +1,252 @@
+"""`wirelessops support`: reference maps are built from recordings, refreshed, and shown (docs/support-gate.md)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from streams.commands.printing import printable
+from streams.replay.recorded import UnreadableRecording
+from streams.settings import SettingsError, load_contracts
+from streams.support_folder import read_folder
+from streams.support_recordings import Recordings
+from streams.whole_file import replace_file
+from xapp.contract import Contract, DocumentFaults
+from xapp.support.building import admissions, build
+from xapp.support.reference_map import DriftLimit, MapError, ReferenceMap, map_json, read_map
+from xapp.support.terms import Terms, TermsError, read_terms
+
+OK: Final = 0
+REFUSED: Final = 2
+_SHOWN: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a map is built from. `form`: of the recordings, None: guessed; `region`: of own ones this alone, None: all.
+    """
+
+    recordings: Sequence[Path]
+    form: str | None
+    region: str | None
+    contracts_dir: Path | None
+    shipped_contracts: bool
+
+
+class _Refused(ValueError):
+    """Nothing is written, for this reason, one line."""
+
+
+def build_map(terms: Path, source: Source, out: Path, map_id: str | None, *, force: bool) -> int:
+    """Build version 1 of a map under terms; `map_id` None: the name of `out`. Exit codes: 0; 2, one line on stderr."""
+    try:
+        _may_write(out, force, [terms, *source.recordings])
+        found = _built(_terms(terms), source, map_id=out.stem if map_id is None else map_id)
+        _write(out, found, _terms(terms))
+    except (_Refused, UnreadableRecording) as error:
+        return _complain(str(error))
+    return OK
+
+
+def refresh_map(old: Path, source: Source, out: Path, terms: Path | None, *, force: bool) -> int:
+    """Build the next version of a map from other recordings: REFRESHED, or SMOKE_TEST from the same buffer.
+
+    `terms` None: those in the map's folder that it was built under. Exit codes: 0; 2 with one line on stderr.
+    """
+    try:
+        previous = _map(old)
+        under = _terms_of(previous, old, terms)
+        _may_write(out, force, [*([] if terms is None else [terms]), *source.recordings])
+        _write(out, _built(under, source, map_id=previous.map_id, previous=previous), under)
+    except (_Refused, UnreadableRecording) as error:
+        return _complain(str(error))
+    return OK
+
+
+def show_map(file: Path, terms: Path | None, *, as_json: bool) -> int:
+    """What a map admits, what it does not and by how much, until when, and its drift limits; `terms` as in `refresh`.
+
+    Exit codes: 0; 2 with one line on stderr.
+    """
+    try:
+        found = _map(file)
+        document = _document(found, _terms_of(found, file, terms))
+    except _Refused as error:
+        return _complain(str(error))
+    if as_json:
+        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+    else:
+        print("\n".join(map(printable, _lines(document))))
+    return OK
+
+
+def _built(terms: Terms, source: Source, *, map_id: str, previous: ReferenceMap | None = None) -> ReferenceMap:
+    recordings = Recordings(source.recordings, source.form, source.region)
+    contract = _contract(terms, {**_contracts(source), **recordings.contracts()})
+    newest_ms = max((ingest_ms for _, ingest_ms in recordings.arrivals(contract)), default=None)
+    if newest_ms is None:
+        raise _Refused(f"{source.recordings[0]}: no report in it")
+    return build(
+        contract,
+        terms,
+        recordings.arrivals(contract),
+        map_id=map_id,
+        version=1 if previous is None else previous.version + 1,
+        built_at_ms=newest_ms,
+        recordings=recordings.digests(),
+        previous=previous,
+    )
+
+
+def _contracts(source: Source) -> Mapping[str, Contract]:
+    try:
+        return load_contracts(source.contracts_dir, source.shipped_contracts)
+    except SettingsError as error:
+        raise _Refused(str(error).splitlines()[0]) from error
+
+
+def _contract(terms: Terms, contracts: Mapping[str, Contract]) -> Contract:
+    contract = contracts.get(terms.contract_id)
+    if contract is None:
+        raise _Refused(f"$.contract_id: no contract {terms.contract_id!r} is here: name its folder by --contracts")
+    return contract
+
+
+def _terms(path: Path) -> Terms:
+    try:
+        return read_terms(path.read_bytes())
+    except OSError as error:
+        raise _Refused(f"{path}: {error.strerror or error}") from error
+    except TermsError as error:
+        raise _Refused(_first(path, error)) from error
+
+
+def _map(path: Path) -> ReferenceMap:
+    try:
+        return read_map(path.read_bytes())
+    except OSError as error:
+        raise _Refused(f"{path}: {error.strerror or error}") from error
+    except MapError as error:
+        raise _Refused(_first(path, error)) from error
+
+
+def _terms_of(found: ReferenceMap, path: Path, terms: Path | None) -> Terms:
+    """The terms that a map was built under: those named, else those in its folder."""
+    if terms is not None:
+        named = _terms(terms)
+        if named.digest != found.terms_digest:
+            raise _Refused(f"{terms}: {path} was built under other terms: build a map anew")
+        return named
+    try:
+        contents = read_folder(path.parent)
+    except SettingsError as error:
+        raise _Refused(str(error).splitlines()[0]) from error
+    for content in contents.values():
+        try:
+            beside = read_terms(content)
+        except TermsError:  # a map, or another document
+            continue
+        if beside.digest == found.terms_digest:
+            return beside
+    raise _Refused(f"{path}: the terms that it was built under are not in its folder: name them by --terms")
+
+
+def _first(path: Path, error: DocumentFaults) -> str:
+    where, reason = error.errors[0]
+    return f"{path}: {where}: {reason}"
+
+
+def _may_write(out: Path, force: bool, inputs: Sequence[Path]) -> None:
+    if out.resolve() in {path.resolve() for path in inputs}:
+        raise _Refused(f"--out {out}: it is read from")
+    if out.exists() and not force:
+        raise _Refused(f"--out {out}: it exists: --force replaces it")
+
+
+def _write(out: Path, found: ReferenceMap, terms: Terms) -> None:
+    try:
+        replace_file(out, map_json(found) + b"\n")
+    except OSError as error:
+        raise _Refused(f"--out {out}: {error.strerror or error}") from error
+    print("\n".join(map(printable, _lines(_document(found, terms)))))
+
+
+def _document(found: ReferenceMap, terms: Terms) -> dict[str, Any]:
+    rule = terms.rule
+    return {
+        "map_id": found.map_id,
+        "version": found.version,
+        "digest": found.digest,
+        "contract_id": found.contract_id,
+        "label": found.label,
+        "built_at_ms": found.built_at_ms,
+        "expires_at_ms": found.expires_at_ms,
+        "recordings": list(found.recordings),
+        "rule": {
+            "min_visits": rule.min_visits,
+            "min_partitions": rule.min_partitions,
+            "partitions": rule.partitions,
+            "partition_ms": terms.partition_ms,
+        },
+        "admissions": [
+            {
+                "field": name,
+                "component": component.document(),
+                "text": component.text,
+                "partitions": partitions,
+                "short": max(0, rule.min_partitions - partitions),
+                "admitted": admitted,
+            }
+            for name, component, partitions, admitted in admissions(found, rule)
+        ],
+        "drift": [_drift(quarter, limit) for quarter, limit in sorted(found.drift.items(), key=lambda item: item[0])],
+    }
+
+
+def _drift(quarter: int, limit: DriftLimit | str) -> dict[str, Any]:
+    if isinstance(limit, str):
+        return {"quarter": quarter, "limit": None, "because": limit}
+    return {"quarter": quarter, "limit": limit.limit, "calibrated_on": limit.calibrated_on}
+
+
+def _lines(document: dict[str, Any]) -> Iterator[str]:
+    rule, rows = document["rule"], document["admissions"]
+    named = f"{document['map_id']} version {document['version']}"
+    yield f"map        {named} of {document['contract_id']}, {document['label']}"
+    yield f"digest     {document['digest']}"
+    yield f"built      {_clock(document['built_at_ms'])}, expires {_clock(document['expires_at_ms'])}"
+    yield (
+        f"rule       {rule['min_visits']} visits in {rule['min_partitions']} of {rule['partitions']} partitions of "
+        f"{rule['partition_ms']} ms"
+    )
+    for one in document["drift"]:
+        said = one.get("because") or f"{one['limit']:.3f}, calibrated on {one['calibrated_on']} partitions"
+        yield f"drift      quarter {one['quarter']}: limit {said}"
+    admitted = [row for row in rows if row["admitted"]]
+    yield f"admitted   {len(admitted)} of {len(rows)} fields in components"
+    yield from _rows(admitted, lambda row: f"{row['partitions']} partitions")
+    short = [row for row in rows if not row["admitted"]]
+    yield f"short      {len(short)}"
+    yield from _rows(short, lambda row: f"{row['partitions']} partitions, {row['short']} too few")
+
+
+def _rows(rows: Sequence[Mapping[str, Any]], said: Any) -> Iterator[str]:
+    for row in rows[:_SHOWN]:
+        yield f"  {row['field']} in {row['text']}: {said(row)}"
+    if len(rows) > _SHOWN:
+        yield f"  … and {len(rows) - _SHOWN} more (--json has all)"
+
+
+def _clock(t_ms: int) -> str:
+    return datetime.fromtimestamp(t_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _complain(reason: str) -> int:
+    sys.stderr.write(f"{printable(reason)}\n")
+    return REFUSED

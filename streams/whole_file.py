@@ -1,0 +1,30 @@
+"""A file that is replaced as a whole."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+
+def replace_file(path: Path, content: bytes, mode: int = 0o666) -> None:
+    """Write a file: after a crash at any point the old one is there, or the new one, whole. Raises OSError.
+
+    `mode`: of the new file, less the process's umask.
+    """
+    beside = path.parent / f".{path.name}.{secrets.token_hex(8)}"
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
