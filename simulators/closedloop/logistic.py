@@ -1,8 +1,8 @@
 """Logistic models by Newton's method, many weightings of the same rows at a time.
 
 What is minimised is the mean negative log likelihood (NLL) of the weighted rows + RIDGE/2·|β|², over columns that
-`design` has standardised. Separated rows have no minimum without the ridge; with it they have one, whose NLL is as good
-as 0. Where rows are not separated it moves the NLL by less than 10⁻⁴ nat. NLL is always told without the ridge.
+`design` has standardised. Separated rows have no minimum without the ridge; with it they have one, whose NLL is below
+0.01. Where rows are not separated it moves the NLL by less than 10⁻⁶ nat. NLL is always told without the ridge.
 """
 
 from __future__ import annotations
