@@ -108,6 +108,11 @@ def test_of_equal_cost_fewer_components_come_first_then_lower_ones() -> None:
     assert exact([{1, 2}, {0, 3}, {0, 2}], dict.fromkeys(range(4), 1)).components == (0, 1)
 
 
+def test_of_equally_good_components_greed_takes_the_lowest() -> None:
+    assert greedy([{0, 1}, {2, 3}], dict.fromkeys(range(4), 7)).components == (0, 2)
+    assert greedy([{0, 1}, {0, 2}, {1, 2}], {0: 2, 1: 2, 2: 2}).components == (0, 1)
+
+
 @pytest.mark.parametrize("solve", [exact, greedy])
 def test_nothing_to_meet_needs_nothing(solve) -> None:  # type: ignore[no-untyped-def]
     assert solve([], {}).components == ()

@@ -387,6 +387,30 @@ def test_every_count_of_the_document_follows_from_the_families_in_it(document: d
         assert mode["solvers"]["same_supports"] == sum(map(tuple.__eq__, *supports.values()))
 
 
+def test_what_each_solver_recovers_is_counted_by_its_own_support() -> None:
+    half = next(scope for scope in SCOPES if scope.name == "half 0")
+    a, b, c, *others = sorted(half.components)
+    family = [
+        {a, c, others[0]},
+        {a, c, others[1]},
+        {b, c, others[2]},
+        {b, c, others[3]},
+        {a, others[4]},
+        {b, others[5]},
+    ]
+
+    def compiler(evidence: Evidence) -> tuple[Conflict, ...]:
+        return tuple(Conflict(frozenset(found), "pooled", half, "passive", frozenset()) for found in family)
+
+    case = Case(0, 5, frozenset({a, b}), (), by_hand(set(range(24)), {}))
+    assert leakage.mode_document(audit(Blind("a trap for greed", compiler), [case]))["solvers"] == {
+        "comparison": "DESCRIPTIVE",
+        "same_supports": 0,
+        "recovered_exact": 1,
+        "recovered_greedy": 0,
+    }
+
+
 def test_the_document_says_of_every_conflict_where_it_is_from(document: dict[str, Any]) -> None:
     admitted = [set(case["admitted"]) for case in document["cases"]]
     for mode in document["modes"]:

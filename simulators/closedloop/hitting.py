@@ -99,15 +99,15 @@ def _support(components: Iterable[int], costs: Mapping[int, int]) -> Support:
 def _cheapest(family: Family, costs: Mapping[int, int]) -> frozenset[int]:
     """Branch and bound over bitmasks; bit k is the k-th of the components named, ascending.
 
-    Cost, size and lexicographic order are one integer weight, so that the optimum is unique and a branch that can only
-    equal the best so far is cut. Of two sets of one size the lexicographically smaller holds the least component in
-    which they differ: the one with the larger sum of 2^(n−1−k).
+    Cost and the tie-break are one integer weight, so that the optimum is unique and a branch that can only equal the
+    best so far is cut. To the cost of the k-th of n is added 2^n − 2^(n−1−k), in units that all of these together do
+    not fill. Of s components these sum to more than (s−1)·2^n and less than s·2^n, so fewer weigh less; of two sets of
+    one size the lexicographically smaller, which holds the least component in which they differ, weighs less.
     """
     components = sorted(frozenset().union(*family))
     n = len(components)
     place = {component: k for k, component in enumerate(components)}
-    sizes_below = (n + 1) << n
-    weights = [(costs[c] * (n + 1) + 1) * sizes_below + (1 << n) - (1 << (n - 1 - k)) for k, c in enumerate(components)]
+    weights = [(costs[c] * n << n) + (1 << n) - (1 << (n - 1 - k)) for k, c in enumerate(components)]
     by_weight = sorted(range(n), key=weights.__getitem__)
     conflicts = [sum(1 << place[component] for component in conflict) for conflict in family]
     best_weight, best = sum(weights) + 1, 0

@@ -245,7 +245,7 @@ def audit_document(
 ) -> dict[str, Any]:
     """`leakage.json`: every mode audited on the twelve cases. Arguments as for `planted_cases`."""
     cases = planted_cases(policies, pilot, development, master_seed, cutoff)
-    modes = [_mode_document(audit(mode, cases)) for mode in MODES]
+    modes = [mode_document(audit(mode, cases)) for mode in MODES]
     return {
         "format": "wirelessops.study-leakage/1",
         "cutoff": cutoff,
@@ -270,7 +270,8 @@ def audit_document(
     }
 
 
-def _mode_document(found: ModeAudit) -> dict[str, Any]:
+def mode_document(found: ModeAudit) -> dict[str, Any]:
+    """One mode as `leakage.json` has it: counts over cases, verdicts, solvers, and the family of each case."""
     cases, tripped = found.cases, found.tripped()
     conflicts = [conflict for case in cases for conflict in case.compiled]
     by_origin = Counter(origin for case in cases for origin, components in case.revealed.items() if components)
