@@ -39,3 +39,16 @@ def analyse(
     from streams.commands.study_analyse import analyse as analyse_study
 
     raise typer.Exit(analyse_study(folder))
+
+
+@study_app.command()
+def validate(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `study run` left.")],
+) -> None:
+    """56 checks of the saved rows, by code that shares none with the runner: EXECUTED where all pass.
+
+    Exit 1 where some fail: each with file and row. Exit 2 where DIR is no finished study.
+    """
+    from streams.commands.study_validate import validate as validate_study
+
+    raise typer.Exit(validate_study(folder))

@@ -1,0 +1,246 @@
+"""Masks: which cells a fault shifts, computed again from the order of the cells and the clean traffic."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from simulators.closedloop.validator.check import Check, Fault
+from simulators.closedloop.validator.design import (
+    ACTIONS,
+    CHANNELS,
+    COMPONENTS,
+    CREDITS,
+    FAMILIES,
+    REGIMES,
+    STEPS,
+    TARGETS,
+    component_of,
+)
+from simulators.closedloop.validator.keys import Cube, cube
+from simulators.closedloop.validator.policy import policy
+from simulators.closedloop.validator.reading import Ints, Saved
+
+FILE: Final = "masks.csv"
+CELLS: Final = "cells.csv"
+OCCUPANCY: Final = "occupancy.csv"
+PER_REGIME: Final = STEPS * CREDITS * CHANNELS
+TOLERANCE: Final = 1e-9
+GROUPS: Final = len(REGIMES) * COMPONENTS * len(FAMILIES)
+
+COMPONENT_OF: Final = np.array(
+    [-1 if (component := component_of(cell)) is None else component for cell in range(PER_REGIME)], dtype=np.int64
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ordered:
+    """The cells of a unit and family in the order of their rows. `rows`: of cells.csv, from 0; `outward`, `inward`:
+    clean visits in the first 1, 2, … cells that change in that direction; `total`: clean visits of the component.
+    """
+
+    rows: Ints
+    cell: Ints
+    outward: Ints
+    inward: Ints
+    total: int
+
+    def nearest(self, target: float) -> int:
+        """How many cells the mask of a target selects: the shortest prefix, at least one cell, whose τ is nearest."""
+        # In whole numbers: τ = (outward + inward) / 2·total, and every target is a whole number of hundredths.
+        apart = np.abs(100 * (self.outward + self.inward) - round(100 * target) * 2 * self.total)
+        return int(apart.argmin()) + 1
+
+
+def occupancy(saved: Saved) -> Ints:
+    """Clean visits of each cell in each regime: int64[3, 15984]. Foreign rows are left out."""
+    table = saved.tables[OCCUPANCY]
+    found = np.zeros((len(REGIMES), PER_REGIME), dtype=np.int64)
+    for regime, cell, visits in zip(*(table.ints[name].tolist() for name in ("regime", "cell", "visits")), strict=True):
+        if regime in REGIMES and 0 <= cell < PER_REGIME:
+            found[REGIMES.index(regime), cell] = visits
+    return found
+
+
+def _groups(saved: Saved) -> Ints:
+    """The unit and family of each row of cells.csv, 0…143; −1 for a foreign row."""
+    table = saved.tables[CELLS]
+    regimes, components = table.ints["regime"], table.ints["component"]
+    regime = np.select([regimes == known for known in REGIMES], range(len(REGIMES)), -1)
+    family = np.array([FAMILIES.index(name) if name in FAMILIES else -1 for name in table.texts["family"]], np.int64)
+    known = (regime >= 0) & (family >= 0) & (components >= 0) & (components < COMPONENTS)
+    known &= (table.ints["cell"] >= 0) & (table.ints["cell"] < PER_REGIME)
+    return np.where(known, (regime * COMPONENTS + components) * len(FAMILIES) + family, -1)
+
+
+def ordered(saved: Saved) -> list[Ordered]:
+    """The cells of each unit and family: 144, regime by regime, component by component, family by family."""
+    table = saved.tables[CELLS]
+    group, clean = _groups(saved), occupancy(saved)
+    by_group = np.argsort(group, kind="stable")
+    starts = np.searchsorted(group[by_group], np.arange(GROUPS + 1))
+    found = []
+    for number in range(GROUPS):
+        rows = by_group[starts[number] : starts[number + 1]]
+        unit, _ = divmod(number, len(FAMILIES))
+        regime, component = divmod(unit, COMPONENTS)
+        cell = table.ints["cell"][rows]
+        visits = clean[regime][cell]
+        found.append(
+            Ordered(
+                rows,
+                cell,
+                np.cumsum(visits * (table.ints["outward"][rows] == 1)),
+                np.cumsum(visits * (table.ints["inward"][rows] == 1)),
+                int(clean[regime][component == COMPONENT_OF].sum()),
+            )
+        )
+    return found
+
+
+def _each(saved: Saved) -> Iterator[tuple[Cube, int, str, Ordered, float]]:
+    """Each row of masks.csv whose unit has cells: cube, place, where it is, cells, target."""
+    masks = cube(saved, FILE)
+    cells = ordered(saved)
+    for place in np.flatnonzero(masks.there).tolist():
+        group, target = divmod(place, len(TARGETS))
+        if len(cells[group].cell):
+            yield masks, place, f"line {masks.line[place]}", cells[group], TARGETS[target]
+
+
+def _order(saved: Saved) -> Iterator[Fault]:
+    table = saved.tables[CELLS]
+    group = _groups(saved)
+    for row in np.flatnonzero(group < 0)[:100].tolist():
+        yield Fault(CELLS, f"line {row + 2}", "is of no regime, component, family or cell of the design")
+    if (np.diff(group[group >= 0]) < 0).any():
+        yield Fault(CELLS, "", "its units are not in the order of the grid")
+    components = table.ints["component"]
+    known = group >= 0
+    foreign = known & (COMPONENT_OF[np.where(known, table.ints["cell"], 0)] != components)
+    for row in np.flatnonzero(foreign)[:100].tolist():
+        cell = int(table.ints["cell"][row])
+        yield Fault(CELLS, f"line {row + 2}", f"cell {cell} does not lie in component {int(components[row])}")
+    places = table.ints["place"]
+    for number, cells in enumerate(ordered(saved)):
+        for row in cells.rows[places[cells.rows] != np.arange(len(cells.rows))].tolist():
+            yield Fault(CELLS, f"line {row + 2}", f"place {int(places[row])} is not the next of its unit and family")
+        once, first = np.unique(cells.cell, return_index=True)
+        if len(once) < len(cells.cell):
+            twice = np.setdiff1d(np.arange(len(cells.cell)), first)
+            yield Fault(CELLS, f"line {int(cells.rows[twice[0]]) + 2}", "its cell is in the order twice")
+        if number % len(FAMILIES) == 0:
+            once_uniform, rows_uniform = once, cells.rows
+        elif not np.array_equal(once, once_uniform):
+            at = f"line {int(rows_uniform[0]) + 2}" if len(rows_uniform) else ""
+            yield Fault(CELLS, at, "the families of this unit do not order the same cells")
+
+
+def _flags(saved: Saved) -> Iterator[Fault]:
+    table = saved.tables[CELLS]
+    group, cells = _groups(saved), table.ints["cell"]
+    outward, inward = table.ints["outward"], table.ints["inward"]
+    for place, regime in enumerate(REGIMES):
+        action = policy(regime).ravel().astype(np.int64)
+        (row,) = np.nonzero(group // (COMPONENTS * len(FAMILIES)) == place)
+        wrong = (outward[row] != (action[cells[row]] < ACTIONS - 1)) | (inward[row] != (action[cells[row]] > 0))
+        for at in row[wrong][:100].tolist():
+            taken = int(action[cells[at]])
+            told = f"cell {int(cells[at])} changes outward {int(outward[at])}, inward {int(inward[at])}"
+            yield Fault(CELLS, f"line {at + 2}", f"{told}; the policy takes action {taken} of 0…{ACTIONS - 1} there")
+
+
+def _changeable(saved: Saved) -> Iterator[Fault]:
+    masks = cube(saved, FILE)
+    cells = ordered(saved)
+    for place in np.flatnonzero(masks.there).tolist():
+        said, counted = int(masks.ints["changeable"][place]), len(cells[place // len(TARGETS)].cell)
+        if said != counted:
+            yield Fault(FILE, f"line {masks.line[place]}", f"changeable is {said}; {CELLS} has {counted} cells")
+
+
+def _nested(saved: Saved) -> Iterator[Fault]:
+    masks = cube(saved, FILE)
+    selected, changeable = masks.ints["selected"], masks.ints["changeable"]
+    for place in np.flatnonzero(masks.there).tolist():
+        said = int(selected[place])
+        if not 0 <= said <= int(changeable[place]):
+            yield Fault(FILE, f"line {masks.line[place]}", f"selects {said} of {int(changeable[place])} cells")
+        if place % len(TARGETS) and masks.there[place - 1] and said < int(selected[place - 1]):
+            told = f"selects {said} cells, the mask of the target below it {int(selected[place - 1])}"
+            yield Fault(FILE, f"line {masks.line[place]}", told)
+
+
+def _nearest(saved: Saved) -> Iterator[Fault]:
+    for masks, place, at, cells, target in _each(saved):
+        if (said := int(masks.ints["selected"][place])) != (nearest := cells.nearest(target)):
+            yield Fault(FILE, at, f"selects {said} cells; nearest to τ = {target} are {nearest}")
+
+
+def _share(column: str) -> Callable[[Ordered, int], float]:
+    def share(cells: Ordered, count: int) -> float:
+        if not cells.total:
+            return 0.0
+        outward, inward = int(cells.outward[count - 1]), int(cells.inward[count - 1])
+        visits = {"tau_outward": outward, "tau_inward": inward, "tau": (outward + inward) / 2}[column]
+        return visits / cells.total
+
+    return share
+
+
+def _fraction(cells: Ordered, count: int) -> float:
+    return count / len(cells.cell)
+
+
+def _number(column: str, of: Callable[[Ordered, int], float]) -> Callable[[Saved], Iterator[Fault]]:
+    def find(saved: Saved) -> Iterator[Fault]:
+        for masks, place, at, cells, target in _each(saved):
+            said, computed = float(masks.floats[column][place]), of(cells, cells.nearest(target))
+            if not abs(said - computed) <= TOLERANCE:
+                yield Fault(FILE, at, f"{column} is {said!r}; computed again it is {computed!r}")
+
+    return find
+
+
+def _directed(saved: Saved) -> Iterator[Fault]:
+    for column in ("tau_outward", "tau_inward"):
+        yield from _number(column, _share(column))(saved)
+
+
+def _digests(saved: Saved) -> Iterator[Fault]:
+    for masks, place, at, cells, target in _each(saved):
+        selected = cells.cell[: cells.nearest(target)].tolist()
+        digest = hashlib.sha256(" ".join(map(str, selected)).encode()).hexdigest()
+        if masks.texts["digest"][place] != f"sha256:{digest}":
+            yield Fault(FILE, at, f"its digest is not that of its first {len(selected)} cells in {CELLS}")
+
+
+_CLEAN: Final = (CELLS, OCCUPANCY)
+_ALL: Final = (FILE, *_CLEAN)
+
+
+def _check(name: str, says: str, reads: tuple[str, ...], find: Callable[[Saved], Iterator[Fault]], *also: str) -> Check:
+    return Check(name, "masks", says, reads, find, also)
+
+
+CHECKS: Final = (
+    _check("order", "Both families of a unit order the same cells of its component, each once.", _CLEAN, _order),
+    _check("flags", "The cells in an order, and how they may change, are those of the clean policy.", (CELLS,), _flags),
+    _check("changeable", "The number of changeable cells is that of the cells in the order.", _ALL, _changeable),
+    _check(
+        "nested",
+        "A higher target selects no fewer cells, and none more than there are.",
+        (FILE,),
+        _nested,
+        "masks/nearest",
+    ),
+    _check("nearest", "The prefix selected is the one whose τ is nearest to the target.", _ALL, _nearest),
+    _check("tau_by_direction", "τ outward and τ inward are shares of the clean visits.", _ALL, _directed),
+    _check("tau", "τ is the mean of both directions.", _ALL, _number("tau", _share("tau"))),
+    _check("fraction", "The fraction is selected of changeable cells.", _ALL, _number("fraction", _fraction)),
+    _check("digests", "The digest is that of the selected cells in order.", _ALL, _digests),
+)
