@@ -15,9 +15,10 @@ from simulators.closedloop.schedule import Seeds, partitions
 from simulators.closedloop.tables import FileFault, read, write
 
 CELLS: Final = prod(STATES)
-PREPARED: Final = ("schedule.csv", "occupancy.csv", "cells.csv", "masks.csv", "reference.csv")
-"""What stands before any fault is run."""
-ROWS: Final = (*PREPARED, "null.csv", "current.csv", "drift_features.csv")
+ROWS: Final = (
+    "schedule.csv", "masks.csv", "reference.csv", "null.csv", "drift_features.csv", "occupancy.csv", "current.csv",
+    "cells.csv",
+)  # fmt: skip
 """The files that `of_rows` writes and `rows_of` reads."""
 
 
