@@ -26,9 +26,10 @@ from xapp.authorization import decision_json
 from xapp.engine import assure
 from xapp.episode import parse_episode
 from xapp.faithfulness import verify
-from xapp.governor import POLICY, SWITCHED, Findings, considered, govern
+from xapp.governor import POLICY, SWITCHED, UNSUPPORTED, Findings, considered, govern
 from xapp.integrity.fault import CLASSES, FINAL, GROUPS, RETRYABLE, Filing
 from xapp.model import ACTIONS, Switch, Violation
+from xapp.support.carried import SupportVerdict
 
 EXAMPLES = Path(__file__).parents[2] / "shared" / "spec" / "examples"
 FIELDS = {"cqi": ("rt", "e2"), "users": ("e2", "core"), "capacity": ("oam",), "min_rate": ("a1",), "note": ("e2",)}
@@ -213,6 +214,12 @@ def test_an_exception_inside_a_check_of_the_plan_is_a_refusal_too(
 
 
 SWITCHES = (Switch("hold", "alice", "storm", 1_800_000_000_000, "s-1"), Switch("shadow", "bob", "trial", 10**11, "s-2"))
+SUPPORTED = SupportVerdict("SUPPORTED", "enough everywhere")
+VERDICTS = (
+    SUPPORTED,
+    SupportVerdict("RUNTIME_ABSTAIN", "too few lately"),
+    SupportVerdict("REFERENCE_ABSTAIN", "no map"),
+)
 FINAL_ANSWERS = ("expired", "denied")
 _LEASE = Violation("lease_conflict", None, None, (), False, True, "")
 
@@ -266,8 +273,16 @@ def test_the_policy_is_total_and_ordered_over_every_combination() -> None:
             assert turned.action == ("HOLD" if expected == "APPLY" else expected)
             assert (turned is SWITCHED) == (expected == "APPLY")
             _rows_are_told(replace(findings, switch=switch))
+        for verdict in VERDICTS:  # the support gate turns APPLY into ABSTAIN, and nothing else
+            gated = govern(replace(findings, support=verdict))
+            assert gated.action == ("ABSTAIN" if expected == "APPLY" and verdict is not SUPPORTED else expected)
+            assert (gated is UNSUPPORTED) == (expected == "APPLY" and verdict is not SUPPORTED)
+            both = replace(findings, support=verdict, switch=SWITCHES[0])  # and a switch comes before it
+            assert (govern(both) is SWITCHED) == (expected == "APPLY")
+            _rows_are_told(replace(findings, support=verdict))
         _rows_are_told(findings)
-    assert [rule.action for rule in POLICY] == ["ABSTAIN", "HOLD", "APPLY", "ESCALATE", "RETRY", "HOLD", "ABSTAIN"]
+    rows = [rule.action for rule in POLICY]
+    assert rows == ["ABSTAIN", "HOLD", "ABSTAIN", "APPLY", "ESCALATE", "RETRY", "HOLD", "ABSTAIN"]
 
 
 def _rows_are_told(findings: Findings) -> None:
@@ -276,7 +291,7 @@ def _rows_are_told(findings: Findings) -> None:
     assert next(POLICY[i] for i, row in enumerate(rows) if row.applies) is govern(findings)
     assert [(row.action, row.name) for row in rows] == [(rule.action, rule.name) for rule in POLICY]
     assert all(row.because for row in rows)
-    ready = rows[2]
+    ready = next(row for row in rows if row.name == "ready")
     for code in [*(filing.code for filing in findings.filings.values()), *(v.code for v in findings.blocking)]:
         assert code in ready.because
 

@@ -20,6 +20,7 @@ from xapp.governor import UNANSWERABLE, Findings, Rule
 from xapp.integrity.monitor import MemberState
 from xapp.model import AppliedControl, Decision, Episode, Malformed, Proposal, Repair, Retry, Violation
 from xapp.repair import Rebuilt, closure
+from xapp.support.carried import SupportVerdict
 from xapp.sustain import Sustained
 
 FORMAT: Final = "wirelessops.decision/1"
@@ -47,6 +48,7 @@ class Account:
     windows: Mapping[str, Sustained]
     coordination: Coordination
     moved_at_ms: int | None
+    support: SupportVerdict | None = None
 
     @property
     def complete(self) -> bool:
@@ -93,6 +95,7 @@ def authorise(account: Account, rule: Rule, findings: Findings, retry: Retry | N
         explanation=explain(rule, findings, account.violations, account.repairs, until, retry, planned),
         record=_record(account, candidate),
         lease=lease,
+        support=account.support,
     )
 
 
@@ -151,7 +154,7 @@ def _decision(
     record: dict[str, Any], violations: tuple[Violation, ...], released: Mapping[str, Any] | None = None,
     valid_until_ms: int | None = None, repairs: tuple[Repair, ...] = (),
     used: Mapping[str, tuple[str, ...]] | None = None, blocked: tuple[str, ...] = (), retry: Retry | None = None,
-    lease: AppliedControl | None = None,
+    lease: AppliedControl | None = None, support: SupportVerdict | None = None,
 ) -> Decision:  # fmt: skip
     decided_on = episode_json(episode)
     decision_id = hashlib.sha256(decided_on).hexdigest()
@@ -172,6 +175,7 @@ def _decision(
         explanation=explanation,
         record=_sealed({"episode": orjson.Fragment(decided_on), **record}),
         lease=None if lease is None else replace(lease, decision_id=decision_id),
+        support=support,
     )
 
 
@@ -196,7 +200,7 @@ def _candidate(contract: Contract, rebuilt: Rebuilt) -> dict[str, Any]:
 
 
 def _valid_until(account: Account) -> int:
-    """Section 6: inclusive; authority ends with the first of the evidence it rests on, or with its lease."""
+    """Section 6: inclusive; authority ends with the first of the evidence it rests on, its lease, or the map."""
     now = account.episode.decided_at_ms
     limits = [] if account.proposal.deadline_ms is None else [account.proposal.deadline_ms]
     for member, state in account.states.items():
@@ -209,6 +213,8 @@ def _valid_until(account: Account) -> int:
     limits += [window.until_ms for window in account.windows.values()]
     if account.coordination.lease_until_ms is not None:
         limits.append(account.coordination.lease_until_ms)
+    if account.support is not None and account.support.map is not None:
+        limits.append(account.support.map.expires_at_ms)
     return min(limits)
 
 
@@ -335,6 +341,7 @@ def decision_json(decision: Decision, record: bool = True, extra: Mapping[str, A
             "blocked": decision.blocked,
             "retry": decision.retry,
             "explanation": decision.explanation,
+            **({} if decision.support is None else {"support": decision.support.document()}),
             "record": tail,
             **(extra or {}),
         }

@@ -180,8 +180,8 @@ def _resolve(contract: Contract, items: tuple[tuple[str, str | tuple[str, ...]],
         if f.kind == "observed":
             for value in values:
                 filled = bindings if value is None else {**bindings, lists[0]: value}
-                subject = None if f.subject is None else _fill(f.subject, filled)
-                members.append(Member(f, value, subject, tuple(_fill(s, filled) for s in f.sources)))
+                subject = None if f.subject is None else fill(f.subject, filled)
+                members.append(Member(f, value, subject, tuple(fill(s, filled) for s in f.sources)))
     bound: dict[tuple[str | None, str], tuple[Member, ...]] = {}
     for member in members:
         for alias in member.names:
@@ -191,7 +191,7 @@ def _resolve(contract: Contract, items: tuple[tuple[str, str | tuple[str, ...]],
         for name in PLACEHOLDER.findall(contract.control.key):
             if isinstance(bindings[name], tuple):
                 raise BindingError(name, "the control key cannot use a list")
-        control_key = _fill(contract.control.key, bindings)
+        control_key = fill(contract.control.key, bindings)
     budget = None if contract.control is None else contract.control.budget
     windows: dict[str, int] = {}
     for c in contract.constraints:
@@ -219,9 +219,10 @@ def _coupled(contract: Contract, bindings: Bindings, own: str | None) -> tuple[s
     for template in () if contract.control is None else contract.control.coupled:
         names = list(dict.fromkeys(PLACEHOLDER.findall(template)))
         choices = [v if isinstance(v := bindings[name], tuple) else (v,) for name in names]
-        found |= dict.fromkeys(_fill(template, dict(zip(names, chosen, strict=True))) for chosen in product(*choices))
+        found |= dict.fromkeys(fill(template, dict(zip(names, chosen, strict=True))) for chosen in product(*choices))
     return tuple(key for key in found if key != own)
 
 
-def _fill(template: str, bindings: Mapping[str, Any]) -> str:
+def fill(template: str, bindings: Mapping[str, Any]) -> str:
+    """A template with each binding that it names filled in. Raises KeyError where one is missing."""
     return PLACEHOLDER.sub(lambda match: bindings[match.group(1)], template)

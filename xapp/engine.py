@@ -12,13 +12,24 @@ from xapp.coordination import coordinate, moved_at_ms, preconditions
 from xapp.episode import no_contract
 from xapp.evidence.ledger import build_ledger
 from xapp.expression import NoValue
-from xapp.governor import SWITCHED, Considered, Findings, govern, independent_risks, retry_terms, switched
+from xapp.governor import (
+    SWITCHED,
+    UNSUPPORTED,
+    Considered,
+    Findings,
+    govern,
+    independent_risks,
+    retry_terms,
+    switched,
+    unsupported,
+)
 from xapp.governor import considered as rows_considered
 from xapp.integrity.fault import Filing
 from xapp.integrity.monitor import MemberState, Monitor
 from xapp.integrity.operator import denial
 from xapp.model import Decision, Episode, Malformed, Proposal, Repair, Violation
 from xapp.repair import Rebuilt, compute, rebuild
+from xapp.support.gate import judge
 from xapp.sustain import Sustained, judge_window
 
 
@@ -35,6 +46,8 @@ def assure(episode: Episode) -> Decision:
     rule = govern(findings)
     if rule is SWITCHED and episode.switch is not None:
         account = replace(account, violations=(switched(episode.switch), *account.violations))
+    if rule is UNSUPPORTED and account.support is not None:
+        account = replace(account, violations=(unsupported(account.support), *account.violations))
     retry = retry_terms(findings.filings, episode.sources) if rule.action == "RETRY" else None
     return authorise(account, rule, findings, retry)
 
@@ -89,6 +102,7 @@ def _analysed(episode: Episode, proposal: Proposal) -> tuple[Account, Findings]:
         windows={c.id: s for c, _, s in judged if s is not None},
         coordination=coordination,
         moved_at_ms=moved,
+        support=None if episode.support is None else judge(episode.support, contract, resolution, now),
     )
     observed_blocks = {v for member in resolution.members for v in states[member].violations}
     blocking = tuple(v for v in violations if v.blocking)
@@ -100,6 +114,7 @@ def _analysed(episode: Episode, proposal: Proposal) -> tuple[Account, Findings]:
         mixed=independent_risks(filings, ledger) if len(filings) > 1 else None,
         asked=coordination.asked,
         switch=episode.switch,
+        support=account.support,
     )
     return account, findings
 

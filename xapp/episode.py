@@ -30,6 +30,7 @@ from xapp.model import (
     Switch,
 )
 from xapp.plan import PlanError, read_proposal_document
+from xapp.support.carried import Support, SupportError, read_support, support_document
 from xapp.times import time_fault
 
 FORMAT: Final = "wirelessops.episode/1"
@@ -37,7 +38,7 @@ MAX_BYTES: Final = 10_000_000  # section 8: a document or line of more than 10 M
 MAX_DEPTH: Final = 100  # section 8: nested deeper than 100 is invalid
 
 _REQUIRED: Final = ("format", "episode_id", "decided_at_ms", "observations", "proposal")
-_OPTIONAL: Final = ("contract", "contract_ref", "sources", "controls", "switch")
+_OPTIONAL: Final = ("contract", "contract_ref", "sources", "controls", "switch", "support")
 _INT64: Final = 2**63
 PROPOSAL_KEY: Final = "$digest"  # how a record names a proposal that it cannot carry for its size,
 RECORD_BYTES_KEY: Final = "$record_bytes"  # and the size that the record would have
@@ -181,6 +182,7 @@ def episode_from(
         sources=_sources(document.get("sources", {})),
         controls=_controls(document.get("controls", [])),
         switch=_switch(document["switch"], "$.switch") if "switch" in document else None,
+        support=_support(document["support"], "$.support") if "support" in document else None,
     )
 
 
@@ -360,6 +362,13 @@ def _switch(item: Any, path: str) -> Switch:
     return Switch(**item)
 
 
+def _support(item: Any, path: str) -> Support:
+    try:
+        return read_support(item, path)
+    except SupportError as error:
+        _fail(error.path, error.reason)
+
+
 def _integer(value: Any, path: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         _fail(path, "must be an integer")
@@ -374,7 +383,7 @@ def _fail(path: str, reason: str) -> NoReturn:
 
 def episode_json(episode: Episode) -> bytes:
     """The canonical bytes of an episode: observations by arrival, then id; controls as granted; every default written,
-    but for `switch`, which is absent where there is none.
+    but for `switch` and `support`, which are absent where there are none.
 
     Permuting observations, controls, sources or the keys of the proposal leaves them as they are. They read back to an
     equal episode, and their digest is the identity of a decision.
@@ -390,6 +399,7 @@ def episode_json(episode: Episode) -> bytes:
             "controls": orjson.Fragment(_controls_json(episode.controls)) if episode.controls else (),
             "proposal": orjson.Fragment(orjson.dumps(episode.proposal_raw, option=orjson.OPT_SORT_KEYS)),
             **({} if episode.switch is None else {"switch": episode.switch}),
+            **({} if episode.support is None else {"support": support_document(episode.support)}),
         }
     )
 

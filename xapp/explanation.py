@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from xapp.governor import SWITCHED, Findings, Rule, switched
+from xapp.governor import SWITCHED, UNSUPPORTED, Findings, Rule, switched
 from xapp.model import Repair, Retry, Switch, Violation
 
 _NEXT: Final = {
@@ -28,6 +28,8 @@ def explain(
     """The explanation of a decision. `planned`: the rebuilt values of planned fields, `{"value", "unit"}` each."""
     if rule is SWITCHED and findings.switch is not None:
         return _held_back(findings.switch, planned)
+    if rule is UNSUPPORTED and findings.support is not None:
+        return f"The evidence is sound, but the network is not known well enough here: {findings.support.because}"
     if rule.action == "APPLY":
         done = ", ".join(dict.fromkeys(f"{r.operator} {r.field}" for r in repairs))
         repaired = f" after repair ({done})" if done else ""

@@ -1,7 +1,8 @@
 """The ordered action governor (eq. 9; section 5): a table, first match wins.
 
-Two rows are ours: a proposal that is malformed, expired or denied is answered before its evidence is weighed, and what
-would be APPLY is held while an operator's switch is in force (docs/control-path.md, "The switch").
+Three rows are ours: a proposal that is malformed, expired or denied is answered before its evidence is weighed; what
+would be APPLY is held while an operator's switch is in force (docs/control-path.md, "The switch"), and abstained from
+where the network has not been often enough (docs/support-gate.md).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Final, NamedTuple
 from xapp.evidence.ledger import Ledger
 from xapp.integrity.fault import CLASSES, FINAL, RETRYABLE, Filing
 from xapp.model import Retry, SourceState, Switch, Violation
+from xapp.support.carried import SupportVerdict
 
 _ESCALATED: Final = frozenset(
     {"ambiguous_schema", "ambiguous_unit", "conflict", "out_of_order", "unknown_source", "unresolved_provenance"}
@@ -27,6 +29,7 @@ _HELD_CONSTRAINTS: Final = frozenset({"gap", "not_sustained"})
 
 KILL_SWITCH: Final = "kill_switch"
 SHADOW: Final = "shadow"
+SUPPORT: Final = "support"
 _UNANSWERABLE: Final = frozenset({"malformed", "expired", "denied"})
 _BY_CONTROLS: Final = frozenset({"lease_conflict", "budget"})
 
@@ -36,7 +39,8 @@ class Findings:
     """What the governor decides on. `filings`: blocked critical observed field → what it is filed under.
 
     `blocking`: violations that block, those of `filings` excepted; `mixed`: the independent pair, where there is one;
-    `asked`: what other controls ask for (section 7): HOLD, ESCALATE; `switch`: an operator's, in force.
+    `asked`: what other controls ask for (section 7): HOLD, ESCALATE; `switch`: an operator's, in force;
+    `support`: the verdict of the support gate, None where there is none.
     """
 
     intended: bool
@@ -46,6 +50,7 @@ class Findings:
     mixed: tuple[str, str] | None = None
     asked: frozenset[str] = frozenset()
     switch: Switch | None = None
+    support: SupportVerdict | None = None
 
 
 # Grounds on which a row applies, in words, and what is in its way where it does not. A row applies where it has one.
@@ -78,6 +83,19 @@ def _not_switched(f: Findings) -> str:
     if f.switch is None:
         return "no switch is in force"
     return f"the switch in force ({f.switch.mode}) holds back only what would be APPLY"
+
+
+def _unsupported(f: Findings) -> Iterator[str]:
+    if f.support is not None and not f.support.permits and any(_ready(f)):
+        yield unsupported(f.support).told
+
+
+def _not_unsupported(f: Findings) -> str:
+    if f.support is None:
+        return "no support gate is set for this contract"
+    if f.support.permits:
+        return f"{f.support.state}: {f.support.because}"
+    return f"{f.support.state}: it abstains only from what would be APPLY"
 
 
 def _ambiguous(f: Findings) -> Iterator[str]:
@@ -129,6 +147,11 @@ def switched(switch: Switch) -> Violation:
     return Violation(code, None, None, (), False, True, f"set by {switch.operator} at {at}: {switch.reason}")
 
 
+def unsupported(verdict: SupportVerdict) -> Violation:
+    """What the support gate files against a decision that would be APPLY."""
+    return Violation(SUPPORT, None, None, (), False, True, verdict.because)
+
+
 class Rule(NamedTuple):
     """One row: its action and name. `grounds`: why it applies, in words, none where it does not; `hindrance`: why not,
     asked only where it does not apply.
@@ -147,9 +170,11 @@ UNANSWERABLE: Final = Rule(
     lambda _: "it can be read, its deadline has not passed, and nobody denied it",
 )
 SWITCHED: Final = Rule("HOLD", "ready, but an operator's switch is in force", _switched, _not_switched)
+UNSUPPORTED: Final = Rule("ABSTAIN", "ready, but without support", _unsupported, _not_unsupported)
 POLICY: Final[tuple[Rule, ...]] = (
     UNANSWERABLE,
     SWITCHED,
+    UNSUPPORTED,
     Rule("APPLY", "ready", _ready, lambda f: "; ".join(_obstacles(f))),
     Rule(
         "ESCALATE",

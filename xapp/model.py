@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
     from xapp.contract import Contract
+    from xapp.support.carried import Support, SupportVerdict
 
 Scalar = float | int | str | bool
 Action = Literal["APPLY", "HOLD", "RETRY", "ESCALATE", "ABSTAIN"]
@@ -188,7 +189,8 @@ class Episode:
 
     `proposal_raw` is the proposal document as it arrived, whether or not it could be read.
     `sources` holds only sources that are not plainly up. `contract` is None only where the proposal names none that is
-    known here; it is `Malformed` then. `switch` is None where nothing is switched.
+    known here; it is `Malformed` then. `switch` is None where nothing is switched; `support`: what the support gate
+    decides on, None where there is no gate for the contract.
     """
 
     episode_id: str
@@ -200,6 +202,7 @@ class Episode:
     sources: Mapping[str, SourceState] = field(default_factory=dict)
     controls: tuple[AppliedControl, ...] = ()
     switch: Switch | None = None
+    support: Support | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +249,8 @@ class Decision:
     """One answer to one proposal (section 6). `xapp.authorization.decision_json` gives its JSON form.
 
     `record` is canonical JSON, digest included: what replay and audit need. `lease`: the control that an APPLY under a
-    contract with `control` grants; it follows from the rest, and is no member of the document.
+    contract with `control` grants; it follows from the rest, and is no member of the document. `support`: the verdict
+    of the support gate, None without one, or where the proposal could not be read.
     """
 
     decision_id: str
@@ -265,3 +269,4 @@ class Decision:
     explanation: str
     record: bytes
     lease: AppliedControl | None = None
+    support: SupportVerdict | None = None

@@ -13,7 +13,8 @@ NAMESPACE = "urn:wirelessops:"
 def prov_json(document: Mapping[str, Any]) -> dict[str, Any]:
     """The PROV-JSON document of a decision with its full record.
 
-    Entities: observations that support something, fields with a value, constraints, the proposal, the decision.
+    Entities: observations that support something, fields with a value, constraints, the proposal, the decision, and the
+    reference map of the support gate, where there is one.
     Activities: the deciding, and each repair. Agents: the sources, the proposer, the engine.
     Raises KeyError where the document has no full record.
     """
@@ -56,6 +57,11 @@ def prov_json(document: Mapping[str, Any]) -> dict[str, Any]:
         informed[f"_:i{i}"] = {"prov:informed": deciding, "prov:informant": name}
         for observation in repair["support"]:
             used[f"_:u{len(used)}"] = {"prov:activity": name, "prov:entity": f"w:observation/{observation}"}
+    reference = (document.get("support") or {}).get("map")
+    if reference is not None:
+        node = f"w:support-map/{reference['map_id']}/{reference['version']}"
+        entity[node] = {"prov:type": "w:SupportMap", "w:digest": reference["digest"]}
+        used[f"_:u{len(used)}"] = {"prov:activity": deciding, "prov:entity": node}
     proposer = proposal.get("proposer")
     if isinstance(proposer, str):
         agent[f"w:proposer/{proposer}"] = {"prov:type": "prov:SoftwareAgent"}

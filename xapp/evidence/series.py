@@ -123,6 +123,26 @@ def key_of(report: Report, m: Measurement) -> Key:
     )
 
 
+class Shapes:
+    """The shapes of reports that come one value per measurement: equal keys share one, while it is remembered."""
+
+    __slots__ = ("_found", "_limit")
+
+    def __init__(self, limit: int) -> None:
+        self._found: dict[tuple[str, tuple[object, ...]], Shape] = {}
+        self._limit = limit
+
+    def of(self, report: Report) -> Shape:
+        """The shape of a report."""
+        keys = tuple(key_of(report, m) for m in report.measurements)
+        shape = self._found.get((report.source, keys))
+        if shape is None:
+            if len(self._found) >= self._limit:
+                self._found.clear()
+            shape = self._found[report.source, keys] = Shape(report.source, keys)
+        return shape
+
+
 def columns_of(report: Report, shape: Shape) -> ReportColumns:
     """A report in columns; `shape` holds its keys. Raises ValueError for a value that is not finite."""
     measurements = report.measurements

@@ -27,9 +27,9 @@ from xapp.evidence.series import (
     ReportColumns,
     Series,
     Shape,
+    Shapes,
     StoredReport,
     columns_of,
-    key_of,
 )
 from xapp.evidence.sources import SourceHistory
 from xapp.metrics import KNOWN_NAMES
@@ -103,7 +103,7 @@ class EvidenceStore:
         self._unknown: dict[str, dict[str, dict[str | None, list[Series]]]] = {}  # source → unregistered name → subject
         self._names: dict[str, dict[str, int]] = {}  # source → name → how many series
         self._series_count = 0
-        self._shapes: dict[tuple[str, tuple[object, ...]], Shape] = {}
+        self._shapes = Shapes(_SHAPES)
         self._bound: dict[Shape, tuple[Series, ...]] = {}
         self._sources: dict[str, SourceHistory] = {}
 
@@ -119,7 +119,7 @@ class EvidenceStore:
         other content (of another source's ids see `xapp.evidence.identity`), ValueError for a number that is not
         finite; nothing is stored then.
         """
-        columns = report if isinstance(report, ReportColumns) else columns_of(report, self._shape_of(report))
+        columns = report if isinstance(report, ReportColumns) else columns_of(report, self._shapes.of(report))
         shape = columns.shape
         if self._ids.is_repeat(columns):
             self.duplicates += 1
@@ -234,15 +234,6 @@ class EvidenceStore:
         return self._ids.find(observation_id)
 
     # Writing.
-
-    def _shape_of(self, report: Report) -> Shape:
-        keys = tuple(key_of(report, m) for m in report.measurements)
-        shape = self._shapes.get((report.source, keys))
-        if shape is None:
-            if len(self._shapes) >= _SHAPES:
-                self._shapes.clear()
-            shape = self._shapes[report.source, keys] = Shape(report.source, keys)
-        return shape
 
     def _bind(self, columns: ReportColumns, dropped: Set[int]) -> tuple[Series | None, ...]:
         """The series of each measurement; None where it is dropped."""

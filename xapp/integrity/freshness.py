@@ -8,11 +8,16 @@ from xapp.integrity.fault import Fault
 from xapp.model import Observation
 
 
+def ahead(event_time_ms: int, clock_ms: int, skew_ms: int) -> bool:
+    """Whether it was measured later than a clock may have shown."""
+    return event_time_ms > clock_ms + skew_ms
+
+
 def check_future(observation: Observation, now_ms: int, skew_ms: int) -> Fault | None:
     event = observation.event_time_ms
-    if event > now_ms + skew_ms:
+    if ahead(event, now_ms, skew_ms):
         return Fault("future", f"measured {event - now_ms} ms after the decision")
-    if event > observation.ingest_time_ms + skew_ms:
+    if ahead(event, observation.ingest_time_ms, skew_ms):
         return Fault("future", f"measured {event - observation.ingest_time_ms} ms after it arrived")
     return None
 

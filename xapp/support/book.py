@@ -1,21 +1,40 @@
-"""The book of visits: where the network has been lately, as reports arrive (docs/support-gate.md, "Words")."""
+"""The book of visits: where the network has been lately, as reports arrive (docs/support-gate.md, "Words").
+
+Pure: what a book holds follows from the reports in the order in which they arrived, and from when. It keeps the last
+partitions only, and of a subject only what those rest on.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
-from xapp.contract import Contract, Member
-from xapp.evidence.series import ReportColumns
-from xapp.model import Report
-from xapp.support.component import Component
-from xapp.support.terms import Terms
+from xapp.contract import Contract, Field, Member
+from xapp.evidence.series import ReportColumns, Shape, Shapes, columns_of
+from xapp.integrity.domain import check_domain
+from xapp.integrity.freshness import ahead, check_age
+from xapp.integrity.quality import check_quality
+from xapp.model import Observation, Report
+from xapp.plan import convert, of_type, unit_fault
+from xapp.support.component import ANY, Component, cell_of, place_of, quarter_of
+from xapp.support.matching import Matching
+from xapp.support.terms import Axis, Terms
+
+_SHAPES: Final = 4096
+"""Report shapes remembered; one that was forgotten is looked at again."""
+
+Subject = str | None
+Pair = tuple[str, Subject]
+"""(field, subject)."""
+Labels = tuple[int, str, str]
+"""(quarter, load, CQI) of a component."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Profile:
     """One partition as the drift alarm looks at it. `visits`: component → visits of all fields; `load`, `cqi`: means of
-    what was measured, 0 where nothing was. Compared by identity.
+    what was measured, in multiples of the axis's (upper) split, 0 where nothing was. Compared by identity.
     """
 
     index: int
@@ -31,21 +50,259 @@ class Window:
     """
 
     first: int
-    components: Mapping[tuple[str, str | None], Component]
-    visits: Mapping[tuple[str, str | None], tuple[int, ...]]
+    components: Mapping[Pair, Component]
+    visits: Mapping[Pair, tuple[int, ...]]
     profiles: tuple[Profile, ...]
 
 
+class _Sample(NamedTuple):
+    """A measurement of a shape that may be a visit. `at`: its place in the report."""
+
+    at: int
+    field: Field
+    unit: str | None
+    pair: Pair
+
+
+class _Group(NamedTuple):
+    """The samples of one subject in a shape. `looked_at`: where its axes are looked for; `keys`: labels → what is
+    counted for each of the samples.
+    """
+
+    place: str
+    looked_at: tuple[Subject, ...]
+    samples: tuple[_Sample, ...]
+    keys: dict[Labels, tuple[tuple[str, Component], ...]]
+
+
+class _Reading(NamedTuple):
+    """A measurement of a shape that an axis is read from. `at`: its place in the report; `axis`: 0 load, 1 CQI."""
+
+    at: int
+    axis: int
+    subject: Subject
+    unit: str | None
+
+
+class _Plan(NamedTuple):
+    readings: tuple[_Reading, ...]
+    groups: tuple[_Group, ...]
+
+
 class SupportBook:
-    """See the module. Raises ValueError where the terms are for another contract."""
+    """See the module. Raises ValueError where the terms are for another contract.
+
+    `kept_partitions`: how many are kept before the one that is running, at least those of the window; of none one more
+    than those, for a decision whose clock is a little behind that of the arrivals.
+    """
 
     def __init__(self, contract: Contract, terms: Terms, *, kept_partitions: int | None = None) -> None:
-        raise NotImplementedError
+        if terms.contract_id != contract.contract_id:
+            raise ValueError(f"terms for '{terms.contract_id}', the contract is '{contract.contract_id}'")
+        self._terms, self._skew = terms, contract.max_clock_skew_ms
+        self._kept = terms.rule.partitions + 1 if kept_partitions is None else kept_partitions
+        if self._kept < terms.rule.partitions:
+            raise ValueError(f"{self._kept} partitions kept: the window has {terms.rule.partitions}")
+        self._matching = Matching(contract)
+        self._shapes = Shapes(_SHAPES)
+        self._plans: dict[Shape, _Plan] = {}
+        self._running = -1  # the newest partition in which anything arrived
+        self._floor = 0  # the oldest partition that is kept
+        self._visits: dict[int, dict[tuple[str, Component], int]] = {}  # partition → (field, component) → visits
+        self._newest: dict[Pair, int] = {}  # event time of the last sample that counted
+        self._axes: tuple[dict[Subject, tuple[int, str]], ...] = ({}, {})  # subject → event time and label
+        self._sums: dict[int, list[float]] = {}  # partition → sum and number of load, then of CQI
+        self._profiles: dict[int, Profile] = {}
+
+    def __len__(self) -> int:
+        """Entries held: counts, subjects and readings of axes."""
+        counts = sum(map(len, self._visits.values()))
+        return counts + len(self._newest) + sum(map(len, self._axes))
 
     def observe(self, report: Report | ReportColumns, ingest_ms: int) -> None:
-        """Count what of a report counts; `ingest_ms`: when it arrived."""
-        raise NotImplementedError
+        """Count what of a report counts; `ingest_ms`: when it arrived. Raises ValueError for a value that is not
+        finite, as the evidence store does.
+        """
+        columns = report if isinstance(report, ReportColumns) else columns_of(report, self._shapes.of(report))
+        plan = self._plans.get(columns.shape)
+        if plan is None:
+            plan = self._plan(columns.shape)
+        if ingest_ms // self._terms.partition_ms > self._running:
+            self._advance(ingest_ms // self._terms.partition_ms)
+        # What load and channel were is read first: the visits of the same report were made under it
+        for reading in plan.readings:
+            self._read(reading, columns, ingest_ms)
+        for group in plan.groups:
+            self._count(group, columns, ingest_ms)
 
     def window(self, asked: Iterable[Member], t_ms: int) -> Window:
         """The last whole partitions at t, for these members."""
-        raise NotImplementedError
+        first = self._terms.first_of(t_ms)
+        indices = range(first, first + self._terms.rule.partitions)
+        counts = [self._visits.get(index, {}) for index in indices]
+        components: dict[Pair, Component] = {}
+        visits: dict[Pair, tuple[int, ...]] = {}
+        for member in asked:
+            pair = (member.field.name, member.subject)
+            place = place_of(member.subject)
+            components[pair] = component = Component(place, *self._labels(_looked_at(member.subject, place), t_ms))
+            key = (pair[0], component)
+            visits[pair] = tuple(count.get(key, 0) for count in counts)
+        return Window(first, components, visits, tuple(map(self.profile, indices)))
+
+    def visits(self, index: int) -> Mapping[tuple[str, Component], int]:
+        """The visits of one partition, by field and component."""
+        return self._visits.get(index, {})
+
+    def profile(self, index: int) -> Profile:
+        """One partition as the drift alarm looks at it; the same value until something more is counted in it."""
+        found = self._profiles.get(index)
+        if found is None:
+            total: dict[Component, int] = {}
+            for (_, component), count in self.visits(index).items():
+                total[component] = total.get(component, 0) + count
+            load, loads, cqi, cqis = self._sums.get(index, (0.0, 0, 0.0, 0))
+            found = Profile(index, total, load / loads if loads else 0.0, cqi / cqis if cqis else 0.0)
+            if index >= self._floor:
+                self._profiles[index] = found
+        return found
+
+    def _plan(self, shape: Shape) -> _Plan:
+        if len(self._plans) >= _SHAPES:
+            self._plans.clear()
+        by_subject: dict[Subject, list[_Sample]] = {}
+        for at, member, unit in self._matching.of(shape):
+            pair = (member.field.name, member.subject)
+            by_subject.setdefault(member.subject, []).append(_Sample(at, member.field, unit, pair))
+        groups = tuple(
+            _Group(place := place_of(subject), _looked_at(subject, place), tuple(samples), {})
+            for subject, samples in by_subject.items()
+        )
+        found = self._plans[shape] = _Plan(tuple(_readings(shape, self._terms.axes)), groups)
+        return found
+
+    def _advance(self, running: int) -> None:
+        """A new partition runs: forget those that are kept no more, and what only they rest on."""
+        self._running, self._floor = running, running - self._kept
+        since = self._floor * self._terms.partition_ms
+        for held in (self._visits, self._sums, self._profiles):
+            for index in [index for index in held if index < self._floor]:
+                del held[index]
+        # A sample that is no newer than what is forgotten here lies in a partition that is not kept
+        for pair in [pair for pair, event in self._newest.items() if event < since]:
+            del self._newest[pair]
+        for axis, readings in zip(self._terms.axes, self._axes, strict=True):
+            if axis is not None:
+                for subject in [s for s, (event, _) in readings.items() if event + axis.freshness_ms < since]:
+                    del readings[subject]
+
+    def _read(self, reading: _Reading, columns: ReportColumns, ingest_ms: int) -> None:
+        axis = self._terms.axes[reading.axis]
+        assert axis is not None
+        event = columns.event_time_ms if columns.times is None else columns.times[reading.at]
+        if self._refused(columns, reading.at, event, ingest_ms, axis.freshness_ms):
+            return
+        held = self._axes[reading.axis].get(reading.subject)
+        value = _number(columns.values[reading.at], reading.unit, axis.unit)
+        if value is None or (held is not None and held[0] >= event):
+            return
+        self._axes[reading.axis][reading.subject] = (event, axis.label(value))
+        index = event // self._terms.partition_ms
+        if index >= self._floor:
+            sums = self._sums.setdefault(index, [0.0, 0, 0.0, 0])
+            sums[2 * reading.axis] += value / axis.scale
+            sums[2 * reading.axis + 1] += 1
+            self._profiles.pop(index, None)
+
+    def _count(self, group: _Group, columns: ReportColumns, ingest_ms: int) -> None:
+        newest, values, times = self._newest, columns.values, columns.times
+        event, before = columns.event_time_ms, None
+        keys: tuple[tuple[str, Component], ...] = ()
+        visits: dict[tuple[str, Component], int] = {}
+        for number, (at, field, unit, pair) in enumerate(group.samples):
+            if times is not None:
+                event = times[at]
+            if event <= newest.get(pair, -1) or self._refused(columns, at, event, ingest_ms, field.freshness_ms):
+                continue
+            if not _valid(values[at], unit, field):
+                continue
+            if event != before:  # one look for all samples of one time
+                partition = event // self._terms.partition_ms
+                if partition < self._floor:
+                    continue
+                before, keys = event, self._keys(group, event)
+                visits = self._visits.setdefault(partition, {})
+                self._profiles.pop(partition, None)
+            newest[pair] = event
+            key = keys[number]
+            visits[key] = visits.get(key, 0) + 1
+
+    def _refused(self, columns: ReportColumns, at: int, event: int, ingest_ms: int, freshness_ms: int) -> bool:
+        """Whether a sample cannot count by its time; or for what it was computed from, which is not held here."""
+        if columns.parents is not None and columns.parents[at]:
+            return True
+        return ahead(event, ingest_ms, self._skew) or check_age(event, ingest_ms, freshness_ms) is not None
+
+    def _keys(self, group: _Group, event: int) -> tuple[tuple[str, Component], ...]:
+        labels = self._labels(group.looked_at, event)
+        found = group.keys.get(labels)
+        if found is None:
+            component = Component(group.place, *labels)
+            found = group.keys[labels] = tuple((sample.field.name, component) for sample in group.samples)
+        return found
+
+    def _labels(self, looked_at: tuple[Subject, ...], t_ms: int) -> Labels:
+        """Quarter, load and CQI of a subject as they are known for an instant."""
+        load, cqi = self._terms.axes
+        return (
+            quarter_of(t_ms, self._terms.utc_offset_min),
+            _label(load, self._axes[0], looked_at, t_ms),
+            _label(cqi, self._axes[1], looked_at, t_ms),
+        )
+
+
+def _label(
+    axis: Axis | None, readings: Mapping[Subject, tuple[int, str]], looked_at: tuple[Subject, ...], t_ms: int
+) -> str:
+    if axis is not None:
+        for subject in looked_at:
+            held = readings.get(subject)
+            if held is not None and check_age(held[0], t_ms, axis.freshness_ms) is None:
+                return held[1]
+    return ANY
+
+
+def _looked_at(subject: Subject, place: str) -> tuple[Subject, ...]:
+    """Where an axis is looked for: at the subject, its place, the place's cell."""
+    if subject is None:
+        return (None,)
+    return tuple(dict.fromkeys(s for s in (subject, place, cell_of(place)) if s is not None))
+
+
+def _readings(shape: Shape, axes: tuple[Axis | None, ...]) -> Iterator[_Reading]:
+    """The measurements of a shape that an axis may be read from: good, live, in a unit that converts to the axis's."""
+    for at, (key, name) in enumerate(zip(shape.keys, shape.names, strict=True)):
+        probe = Observation("", key.name, True, key.unit, shape.source, 0, 0, None, key.quality)
+        for number, axis in enumerate(axes):
+            if axis is None or name not in axis.names or key.origin != "live":
+                continue
+            if check_quality(probe) is None and unit_fault(key.unit, axis.unit)[0] is None:
+                yield _Reading(at, number, key.subject, key.unit)
+
+
+def _number(value: Any, unit: str | None, wanted: str) -> float | None:
+    """A number in the unit wanted, None where it is none."""
+    if not of_type(value, "number"):
+        return None
+    try:
+        return convert(value, unit, wanted)
+    except (ArithmeticError, ValueError):
+        return None
+
+
+def _valid(value: Any, unit: str | None, field: Field) -> bool:
+    """Whether a value is of the field's type and lies in its domain."""
+    if field.type != "number":
+        return of_type(value, field.type)
+    number = _number(value, unit, field.unit)
+    return number is not None and check_domain(number, field) is None

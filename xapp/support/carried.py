@@ -15,6 +15,7 @@ import orjson
 from xapp.support.component import Component
 from xapp.support.rule import State
 from xapp.support.terms import Terms, TermsError, load_terms
+from xapp.times import time_fault
 
 _COUNTS_BELOW: Final = 2**53
 
@@ -92,7 +93,7 @@ class Short:
 
 @dataclass(frozen=True, slots=True)
 class SupportVerdict:
-    """The gate's answer. `because`: one sentence; `short`: what is in the state of the verdict, None of it if SUPPORTED.
+    """The gate's answer. `because`: what an operator reads; `short`: what lacks visits, where the map can be used.
 
     `earliest_ms`: the first end of a partition at which it could pass, None where no waiting is known to help.
     """
@@ -181,8 +182,11 @@ def _map(item: Any, path: str) -> MapClaim:
     for key in ("map_id", "digest", "contract_digest", "terms_digest"):
         if not isinstance(item[key], str) or not item[key]:
             _fail(f"{path}.{key}", "must be a non-empty string")
-    for key in ("version", "built_at_ms", "expires_at_ms"):
-        _integer(item[key], f"{path}.{key}")
+    _integer(item["version"], f"{path}.version")
+    for key in ("built_at_ms", "expires_at_ms"):
+        fault = time_fault(_integer(item[key], f"{path}.{key}"))
+        if fault is not None:
+            _fail(f"{path}.{key}", fault)
     return MapClaim(**item)
 
 

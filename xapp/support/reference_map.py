@@ -19,6 +19,8 @@ from xapp.contract_loading import parsed_as
 from xapp.support.carried import MapClaim
 from xapp.support.component import Component
 from xapp.support.drift import Standard
+from xapp.support.features import BESIDE_SHARES
+from xapp.times import time_fault
 
 FORMAT: Final = "wirelessops.support-map/1"
 
@@ -124,7 +126,7 @@ class LimitDocument(Document):
     components: list[ComponentDocument]
     mean: list[Finite]
     deviation: list[Positive]
-    limit: Positive
+    limit: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
     calibrated_on: Count
 
 
@@ -166,6 +168,10 @@ def read_map(data: bytes) -> ReferenceMap:
         raise MapError([("$", f"not JSON: {error}")]) from error
     parsed = parsed_as(MapDocument, document, MapError)
     errors: list[tuple[str, str]] = []
+    for name in ("built_at_ms", "expires_at_ms"):
+        fault = time_fault(getattr(parsed, name))
+        if fault is not None:
+            errors.append((f"$.{name}", fault))
     if parsed.expires_at_ms < parsed.built_at_ms:
         errors.append(("$.expires_at_ms", "lies before built_at_ms"))
     visits: dict[tuple[str, Component], tuple[int, ...]] = {}
@@ -205,8 +211,8 @@ def _drift(spec: DriftDocument, path: str, errors: list[tuple[str, str]]) -> Dri
         errors.append((path, "exactly one of limit and because is needed"))
     if limit is None:
         return spec.because or ""
-    if len(limit.mean) != len(limit.deviation) or len(limit.mean) <= len(limit.components):
-        errors.append((f"{path}.limit", "mean and deviation are of each component's share, and of what follows them"))
+    if len(limit.mean) != len(limit.deviation) or len(limit.mean) != len(limit.components) + BESIDE_SHARES:
+        errors.append((f"{path}.limit", "mean and deviation are of each component's share and four features more"))
     components = tuple(one.component() for one in limit.components)
     return DriftLimit(components, Standard(tuple(limit.mean), tuple(limit.deviation)), limit.limit, limit.calibrated_on)
 
@@ -242,9 +248,13 @@ def _body(m: ReferenceMap) -> bytes:
                 {"field": field, "component": component.document(), "visits": visits}
                 for (field, component), visits in rows
             ],
-            "drift": [_drift_document(quarter, limit) for quarter, limit in sorted(m.drift.items(), key=lambda i: i[0])],
+            "drift": [_drift_document(quarter, limit) for quarter, limit in sorted(m.drift.items(), key=_quarter)],
         }
     )
+
+
+def _quarter(item: tuple[int, Any]) -> int:
+    return item[0]
 
 
 def _drift_document(quarter: int, limit: DriftLimit | str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from xapp import units
 from xapp.contract import DocumentFaults, normalise
 from xapp.contract_document import Document, Number, Text
 from xapp.contract_loading import json_or_yaml, parsed_as
-from xapp.support.component import ANY, LABELS, QUARTER_MS
+from xapp.support.component import ANY, LABELS, QUARTER_MS, quarter_of
 from xapp.support.rule import Rule
 
 FORMAT: Final = "wirelessops.support-terms/1"
@@ -25,6 +25,7 @@ MAX_PARTITIONS: Final = 1000
 _SPLITS: Final = {"load": 1, "cqi": 2}
 
 Positive = Annotated[int, Field(strict=True, ge=1, lt=2**53)]
+LongMs = Annotated[int, Field(strict=True, ge=1, lt=10**12)]  # 31 years: what it is added to stays a time
 
 
 class TermsError(DocumentFaults):
@@ -64,7 +65,7 @@ class TermsDocument(Document):
     rule: RuleDocument
     axes: AxesDocument = AxesDocument()
     utc_offset_min: Annotated[int, Field(strict=True, ge=-720, le=840)] = 0
-    expires_after_ms: Positive
+    expires_after_ms: LongMs
     drift_partitions: Positive | None = None
 
 
@@ -83,6 +84,11 @@ class Axis:
     def labels(self) -> tuple[str, ...]:
         """All that `label` gives."""
         return LABELS[len(self.splits)]
+
+    @property
+    def scale(self) -> float:
+        """What a mean is told in multiples of: the (upper) split."""
+        return abs(self.splits[-1]) or 1.0
 
     def label(self, value: float) -> str:
         """Which part a value in `unit` lies in; one on a split belongs to the upper part."""
@@ -114,6 +120,12 @@ class Terms:
     def first_of(self, t_ms: int) -> int:
         """The index of the oldest of the last `partitions` whole partitions at t."""
         return t_ms // self.partition_ms - self.rule.partitions
+
+    def quarter_of_partition(self, index: int) -> int | None:
+        """The quarter of the day that a partition lies in; None where it lies in two."""
+        start = index * self.partition_ms
+        first, last = (quarter_of(t, self.utc_offset_min) for t in (start, start + self.partition_ms - 1))
+        return first if first == last else None
 
 
 def labels_of(axis: Axis | None) -> tuple[str, ...]:
