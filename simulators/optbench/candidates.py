@@ -18,6 +18,7 @@ from simulators.optbench.certificate import certify
 from simulators.optbench.model import TASKS, BaseItem, Case, Facts, Sealed, Task
 from simulators.optbench.oracle import judge
 from simulators.optbench.realisation import FAMILIES, Family, Scene, render
+from simulators.optbench.realisation.nonces import Nonces
 
 ANCHORS_PER_FAMILY: Final = 80
 EPOCH_MS: Final = 1_790_000_000_000
@@ -56,7 +57,7 @@ def candidates(anchors: Mapping[Task, Sequence[BaseItem]], seed: int) -> Iterato
 def _realised(family: Family, task: Task, anchors: Sequence[BaseItem], seed: int) -> Iterator[Sealed]:
     found = 0
     for item in sorted(anchors, key=lambda i: _digest(seed, family.name, task, i.item_id)):
-        facts = family.realise(Scene(item, random.Random(_digest("scene", seed, family.name, task, item.item_id))))
+        facts = family.realise(scene_of(item, family, seed))
         if facts is None:
             continue
         yield _labelled(family, item, facts)
@@ -66,6 +67,11 @@ def _realised(family: Family, task: Task, anchors: Sequence[BaseItem], seed: int
     raise BuildError(
         f"{family.name} finds only {found} suitable {task} items among {len(anchors)}, of {ANCHORS_PER_FAMILY}"
     )
+
+
+def scene_of(item: BaseItem, family: Family, seed: int) -> Scene:
+    """The clean world in which a family finds an item."""
+    return Scene(item, random.Random(_digest("scene", seed, family.name, item.task, item.item_id)))
 
 
 def _labelled(family: Family, item: BaseItem, facts: Facts) -> Sealed:
@@ -93,11 +99,14 @@ def _labelled(family: Family, item: BaseItem, facts: Facts) -> Sealed:
 
 
 def view_of(item: BaseItem, facts: Facts) -> dict[str, Any]:
-    """The public view of an item under `facts`: a function of these two alone, so that no label can show in it."""
-    digest = _digest(item.task, item.question, orjson.dumps(facts).decode())
-    rng = random.Random("view" + digest)
-    t = EPOCH_MS + rng.randrange(_SPREAD_MS)
-    observations, sources = render(item, facts, t, rng)
+    """The public view of an item under `facts`: a function of these two alone, so that no label can show in it.
+
+    Name, time base and all that is arbitrary come of the item's public part alone: only evidence tells of the facts.
+    """
+    digest = _digest(item.task, item.question, orjson.dumps(item.input, option=orjson.OPT_SORT_KEYS).decode())
+    nonces = Nonces(digest)
+    t = EPOCH_MS + nonces.between(0, _SPREAD_MS - 1, "time base")
+    observations, sources = render(item, facts, t, nonces)
     episode_id = "wob-" + digest[:16]
     return {
         "episode_id": episode_id,

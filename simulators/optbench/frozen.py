@@ -17,9 +17,9 @@ SUITES: Final[tuple[tuple[Split, int], ...]] = (("final", 0), ("final", 1), ("de
 """The frozen suites by split and seed; all their base items are generated."""
 
 FROZEN: Final[Mapping[tuple[Split, int], str]] = {
-    ("final", 0): "sha256:03010bda5e93bb6efdc2eb4ad0f0bd7b9d8c7f67ad59c054aed9060595c211c4",
-    ("final", 1): "sha256:92a9667a72c2ce991e1a4fc49231bbad71488ded7bde06fc26f6aad813af3159",
-    ("development", 0): "sha256:43f4ff0451638e4bb4c036b4fa471fc5d6979a3d65800285266c00ef2b99a954",
+    ("final", 0): "sha256:2b38b7c5cd5bc66d5d5c18e60c9e154c341d3e794a63c7eda2e40eb38b51f885",
+    ("final", 1): "sha256:0568767dfd6068307942f9422e8c67aa1a603e5c137538cd0cfec8b737f0433e",
+    ("development", 0): "sha256:3aef48b748cc147144aa4ca120e2b5f41b083c6eca214556d73afd1996e52433",
 }
 """(split, seed) → `content` of that suite."""
 
