@@ -83,8 +83,8 @@ def finished(folder: Path) -> dict[str, bytes]:
         if not (folder / MANIFEST).is_file():
             raise NotRun(f"{folder}: holds no finished study: {MANIFEST} is not there")
         pinned = read_document(MANIFEST, (folder / MANIFEST).read_bytes())
-        if list(pinned) != list(NAMES):
-            raise NotRun(f"{folder / MANIFEST}: must name {', '.join(NAMES)}, in this order")
+        if set(pinned) != set(NAMES):
+            raise NotRun(f"{folder / MANIFEST}: must name {', '.join(NAMES)}, and nothing else")
         contents = {name: (folder / name).read_bytes() for name in NAMES}
     changed = [name for name, found in manifest(contents).items() if found != pinned[name]]
     if changed:
