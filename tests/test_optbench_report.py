@@ -34,10 +34,7 @@ from simulators.optbench.oracle import judge as oracle
 from simulators.optbench.realisation import FAMILIES
 from simulators.optbench.realisation.scene import Scene
 from simulators.optbench.report import cells, figures, plotted, tables, variants, write
-from simulators.optbench.report.document import Document, Heading, Paragraph, Table
-from simulators.optbench.report.markdown import markdown
 from simulators.optbench.report.measured import BASELINES, FULL, METHODS, SANITY, Measured, Row, measure
-from simulators.optbench.report.page import page
 from simulators.optbench.report.sections import document
 from simulators.optbench.report.unaided import without_nominal
 from simulators.optbench.running import run
@@ -45,6 +42,9 @@ from simulators.optbench.scoring.bootstrap import Interval
 from simulators.optbench.scoring.outcome import Outcome, judge
 from simulators.optbench.suite import Suite, load
 from simulators.optbench.synthetic import proposer
+from simulators.report.document import Document, Heading, Paragraph, Table
+from simulators.report.markdown import markdown
+from simulators.report.page import page
 
 BACKBONE = "synthetic-a"
 MAIN = (sys.executable, "-c", "from streams.cli import main; main()", "optbench", "report")

@@ -1,11 +1,10 @@
-"""Figures 4 to 7. Drawn without a display, and the same bytes for the same numbers."""
+"""Figures 4 to 7."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from io import BytesIO
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from simulators.optbench.model import DOMAINS, REFERENCES, TASKS
@@ -15,12 +14,12 @@ from simulators.optbench.report.names import METHOD, SHORT_DOMAIN
 from simulators.optbench.report.plotted import THRESHOLDS, gains, mean_confusion, routing, survival_curve
 from simulators.optbench.scoring.metrics import COLUMNS
 from simulators.optbench.scoring.outcome import ACTIONS
+from simulators.report import drawing
+from simulators.report.drawing import WIDTH_IN, legend, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-WIDTH_IN, DPI = 6.4, 160
 
 # Okabe and Ito's colours, which are told apart with any colour vision.
 _METHOD_STYLE: Final[Mapping[str, tuple[str, str]]] = {
@@ -54,7 +53,7 @@ def survival(measured: Measured) -> Figure:
             )
         panel.set(xlim=(-0.02, 1.0), ylim=(0.0, 103.0), ylabel="OPS survival (%)")
         panel.grid(alpha=0.3)
-    _legend(figure, panels, tuple(METHOD.values()), 2)
+    legend(figure, panels, tuple(METHOD.values()), 2)
     return figure
 
 
@@ -84,13 +83,13 @@ def routes(measured: Measured) -> Figure:
             panel.set_xlim(-0.5, len(DOMAINS) - 0.5)
         panel.set(ylim=(0.0, 116.0), yticks=range(0, 101, 20), ylabel="Final action share (%)")
         panel.set_xticks(range(len(DOMAINS)), [SHORT_DOMAIN[domain] for domain in DOMAINS])
-    _legend(figure, panels, COLUMNS, len(COLUMNS))
+    legend(figure, panels, COLUMNS, len(COLUMNS))
     return figure
 
 
 def confusion(measured: Measured) -> Figure:
     """Figure 6: confusion matrices of each method, row-normalised and averaged over backbones."""
-    figure = _figure(WIDTH_IN, 5.6)
+    figure = new_figure(WIDTH_IN, 5.6)
     panels = figure.subplots(2, 2, sharex=True, sharey=True)
     for panel, method in zip(panels.flat, METHODS, strict=True):
         shares = mean_confusion([measured.of(method, backbone) for backbone in measured.backbones])
@@ -136,48 +135,13 @@ FIGURES: Final[Mapping[str, Callable[[Measured], Figure]]] = {
 
 def drawn(measured: Measured) -> Iterator[tuple[str, bytes, bytes]]:
     """(name, PNG, SVG) of each figure, one at a time."""
-    for name, draw in FIGURES.items():
-        with _style():
-            figure = draw(measured)
-            png, svg = _bytes(figure, "png"), _bytes(figure, "svg")
-        yield name, png, svg
-
-
-def _bytes(figure: Figure, form: str) -> bytes:
-    stream = BytesIO()
-    dated = {"Date": None} if form == "svg" else {}
-    figure.savefig(stream, format=form, dpi=DPI, metadata=dated)
-    return stream.getvalue()
-
-
-@contextmanager
-def _style() -> Iterator[None]:
-    import matplotlib
-
-    style: Any = {
-        "svg.hashsalt": "wirelessops", "svg.fonttype": "path", "font.family": "DejaVu Sans", "font.size": 9,
-        "axes.titlesize": 9, "axes.titleweight": "bold", "axes.spines.top": False, "axes.spines.right": False,
-        "figure.facecolor": "white", "savefig.facecolor": "white", "legend.frameon": False, "hatch.linewidth": 0.5,
-    }  # fmt: skip
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(style)
-        yield
-
-
-def _figure(width: float, height: float) -> Figure:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
+    return drawing.drawn({name: partial(draw, measured) for name, draw in FIGURES.items()})
 
 
 def _panels(measured: Measured, height: float, below: str) -> tuple[Figure, list[Axes]]:
     """A column of panels, each of `height` inches and headed by its backbone; `below` labels the axis of the last."""
     count = len(measured.backbones)
-    figure = _figure(WIDTH_IN, height * count + 0.6)
+    figure = new_figure(WIDTH_IN, height * count + 0.6)
     panels: list[Axes] = list(figure.subplots(count, 1, squeeze=False)[:, 0])
     for panel, backbone in zip(panels, measured.backbones, strict=True):
         panel.set_title(_titled(measured, backbone), loc="left", parse_math=False)
@@ -187,15 +151,6 @@ def _panels(measured: Measured, height: float, below: str) -> tuple[Figure, list
 
 def _titled(measured: Measured, backbone: str) -> str:
     return f"{backbone} (synthetic proposer)" if backbone in measured.synthetic else backbone
-
-
-def _legend(figure: Figure, panels: Sequence[Axes], names: Sequence[str], columns: int) -> None:
-    """One legend of whatever any panel shows, in the order of `names`."""
-    pairs = (zip(*panel.get_legend_handles_labels(), strict=True) for panel in panels)
-    shown = {label: handle for of_panel in pairs for handle, label in of_panel}
-    labels = [name for name in names if name in shown]
-    handles = [shown[name] for name in labels]
-    figure.legend(handles, labels, loc="outside upper center", ncols=columns, columnspacing=1.5)
 
 
 def _numbers(panel: Axes, values: Any, printed: Callable[[float], str], dark: Callable[[float], bool]) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from simulators.optbench import published
 from simulators.optbench.ablations import ABLATIONS
 from simulators.optbench.report import tables, variants
-from simulators.optbench.report.document import Beside, Block, Document, Heading, Paragraph, Picture
 from simulators.optbench.report.measured import CALIBRATED_BY, FULL, Measured
 from simulators.optbench.scoring.bootstrap import DRAWS
 from simulators.optbench.synthetic import MENDED
+from simulators.report.document import Beside, Block, Document, Heading, Paragraph, Picture
 
 _EVALUATOR = {
     "corrected": "counts a disagreement as a conflict only where it is material",

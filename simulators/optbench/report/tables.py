@@ -9,7 +9,6 @@ from typing import NamedTuple
 from simulators.optbench import published
 from simulators.optbench.model import DOMAINS, REFERENCES, TASKS, Case, Domain
 from simulators.optbench.report.cells import UNDEFINED, decimal, difference, interval, percent, points, with_interval
-from simulators.optbench.report.document import Table
 from simulators.optbench.report.measured import BASELINES, FULL, METHODS, SANITY, Measured
 from simulators.optbench.report.names import (
     AS_PERCENT,
@@ -25,6 +24,7 @@ from simulators.optbench.rows import SURVIVAL_AT
 from simulators.optbench.scoring import bootstrap, metrics
 from simulators.optbench.scoring.metrics import COLUMNS, HEADLINE, ApplyCounts, Metric
 from simulators.optbench.scoring.outcome import INVALID, Evaluator, Outcome
+from simulators.report.document import Table
 
 
 def composition(cases: Sequence[Case]) -> Table:

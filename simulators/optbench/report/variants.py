@@ -8,12 +8,12 @@ from typing import Final, Literal
 from simulators.optbench import published
 from simulators.optbench.ablations import ABLATIONS
 from simulators.optbench.report.cells import UNDEFINED, decimal, difference, interval
-from simulators.optbench.report.document import Table
 from simulators.optbench.report.measured import FULL, Measured
 from simulators.optbench.report.names import LOWER_IS_BETTER, METRIC
 from simulators.optbench.scoring import bootstrap
 from simulators.optbench.scoring.bootstrap import Interval
 from simulators.optbench.scoring.metrics import HEADLINE
+from simulators.report.document import Table
 
 Direction = Literal["↑ rises", "↓ falls", "= stays", "not better"]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Final
 
-from simulators.optbench.report.document import Beside, Block, Document, Heading, Paragraph, Picture, Table
+from simulators.report.document import Beside, Block, Document, Heading, Paragraph, Picture, Table
 
 _STYLE: Final = """
 :root { color-scheme: light dark; --ink: #1b1f24; --paper: #ffffff; --line: #d0d7de; --soft: #f3f5f7; --dim: #57606a; }

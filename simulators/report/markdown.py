@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from simulators.optbench.report.document import Beside, Block, Document, Heading, Paragraph, Picture, Table
+from simulators.report.document import Beside, Block, Document, Heading, Paragraph, Picture, Table
 
 _SPECIAL: Final = re.compile(r"[\\`*|<>&]|\](?=\()|(?<!\w)_|_(?!\w)")
 _LEADING: Final = re.compile(r"^(?=[#+-])")
