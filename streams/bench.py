@@ -17,6 +17,7 @@ from streams.bench_kafka import measure_kafka
 from streams.bench_observing import measure_observing
 from streams.bench_optbench import measure_optbench
 from streams.bench_store import measure_store
+from streams.bench_study import measure_study
 from streams.logs import log_to_stderr
 
 AIMS: Final = {
@@ -30,6 +31,7 @@ AIMS: Final = {
     "observing_ratio": "≥ 0.9",
     "optbench_run_s": "≤ 60",
     "optbench_peak_mb": "≤ 1024",
+    "study_run_cpu_s": "≤ 10",
 }
 
 
@@ -37,7 +39,7 @@ def run_bench(out: Path) -> int:
     """Measure, print a table, write `out`. Exit code 0; 2 where `out` cannot be written."""
     log_to_stderr("warning")
     figures = measure_decisions() | measure_store() | asyncio.run(measure_kafka()) | exactness_where_possible()
-    figures |= measure_one_key() | measure_observing() | measure_optbench()
+    figures |= measure_one_key() | measure_observing() | measure_optbench() | measure_study()
     machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
     print(f"{machine}\n\n| figure | measured | aim |\n|---|---|---|")
     for name, value in figures.items():

@@ -310,7 +310,7 @@ def test_every_command_that_a_document_names_exists_with_its_options() -> None:
             helps[words] = result.stdout if result.exit_code == 0 else ""
         return helps[words]
 
-    groups = ("contract", "keys", "optbench")
+    groups = ("contract", "keys", "optbench", "study")
     for document in DOCUMENTS:
         for said in re.findall(r"(?:^|[`|] ?)wirelessops ([^`|\n]+)", _inline(document), re.MULTILINE):
             words = [word for word in said.split("#")[0].split() if not word.startswith("-")]
