@@ -13,7 +13,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[3]
 STUDY: Final = "simulators.closedloop"
-MAKERS: Final = tuple(f"{STUDY}.{name}" for name in ("running", "derived", "leakage"))
+MAKERS: Final = tuple(f"{STUDY}.{name}" for name in ("running", "derived", "leakage", "files"))
 
 
 def code() -> str:
