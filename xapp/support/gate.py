@@ -49,7 +49,7 @@ class SupportGate:
         return Support(
             terms=self.terms,
             map=None if reference_map is None else reference_map.claim,
-            drift=None if reference_map is None else self._drift(reference_map, window, t_ms),
+            drift=None if reference_map is None else self.drift(reference_map, window, t_ms),
             first=window.first,
             asked=tuple(asked),
         )
@@ -60,7 +60,7 @@ class SupportGate:
         """The verdict at t, by the same path as the engine's."""
         return judge(self.carried(contract, reference_map, window, resolution, t_ms), contract, resolution, t_ms)
 
-    def _drift(self, reference_map: ReferenceMap, window: Window, t_ms: int) -> DriftClaim | None:
+    def drift(self, reference_map: ReferenceMap, window: Window, t_ms: int) -> DriftClaim | None:
         """How the window's partitions that lie in the quarter of t score."""
         quarter = quarter_of(t_ms, self.terms.utc_offset_min)
         limit = reference_map.drift.get(quarter)
