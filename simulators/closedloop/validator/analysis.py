@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final
 
@@ -13,10 +14,12 @@ from simulators.closedloop.validator.check import Check, Fault
 from simulators.closedloop.validator.design import ARMS, COMPONENTS, FAMILIES, REGIMES, TARGETS, UNITS
 from simulators.closedloop.validator.masks import ordered
 from simulators.closedloop.validator.models import draws, fitted, refitted
-from simulators.closedloop.validator.reading import Floats, Ints, Saved, at
+from simulators.closedloop.validator.reading import Floats, Saved, at
 from simulators.closedloop.validator.signal import detected
 
 FILE: Final = "analysis.json"
+Path = tuple[str, ...]
+"""Members of analysis.json, one within the other."""
 DRAWS: Final = 2000
 SEED: Final = 73
 PERCENTILES: Final = (2.5, 97.5)
@@ -25,34 +28,51 @@ FAMILY_RULE: Final = 0.01
 LEAST: Final = 1e-3
 """What a share of 0 counts as under the logarithm."""
 NLL_TOLERANCE: Final = 1e-5
+COEFFICIENT_TOLERANCE: Final = 1e-2
 DRAW_TOLERANCE: Final = 1e-4
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Rows:
     """The arms of units past both gates: component, family's place, log τ, log fraction, whether detected (0, 1)."""
 
-    component: Ints
-    family: Ints
-    traffic: Floats
-    fraction: Floats
-    detected: Floats
+    component: tuple[int, ...]
+    family: tuple[int, ...]
+    traffic: tuple[float, ...]
+    fraction: tuple[float, ...]
+    detected: tuple[float, ...]
 
     def of(self, family: int) -> Rows:
         """The rows of one family."""
-        kept = self.family == family
-        return Rows(*(getattr(self, name)[kept] for name in Rows.__slots__))
+        kept = [row for row, its_family in enumerate(self.family) if its_family == family]
+        return Rows(*(tuple(getattr(self, name)[row] for row in kept) for name in Rows.__slots__))
 
-    @property
-    def estimable(self) -> bool:
-        """Whether there are both outcomes, and at least two clusters."""
-        return len(np.unique(self.detected)) == 2 and len(np.unique(self.component)) >= 2
 
-    @property
-    def with_family(self) -> tuple[Floats, ...]:
-        """The columns of the model that knows the family too."""
-        named = self.family.astype(np.float64)
-        return self.traffic, named, named * self.traffic
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model of one column: NLL a row, constant, slope."""
+
+    nll: float
+    constant: float
+    slope: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fits:
+    """The models of traffic and of fraction, and the interval of what the second has more of NLL a row."""
+
+    traffic: Model
+    fraction: Model
+    interval: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyFit:
+    """The model that knows the family too: NLL a row, gain over traffic alone, upper end of the gain's interval."""
+
+    nll: float
+    gain: float
+    bound: float
 
 
 def rows(saved: Saved) -> Rows:
@@ -68,15 +88,51 @@ def rows(saved: Saved) -> Rows:
         fraction[arm] = count / len(of_arm.cell)
         if of_arm.total:
             tau[arm] = int(of_arm.outward[count - 1] + of_arm.inward[count - 1]) / 2 / of_arm.total
-    kept = np.array([state in ("DETECTED", "NOT_DETECTED") for state in states])
-    number = np.arange(ARMS)
+    kept = [arm for arm, state in enumerate(states) if state in ("DETECTED", "NOT_DETECTED")]
     return Rows(
-        (number // (ARMS // UNITS) % COMPONENTS)[kept],
-        (number // len(TARGETS) % len(FAMILIES))[kept],
-        np.log(np.maximum(tau, LEAST))[kept],
-        np.log(np.maximum(fraction, LEAST))[kept],
-        np.array([float(state == "DETECTED") for state in states])[kept],
+        tuple(arm // (ARMS // UNITS) % COMPONENTS for arm in kept),
+        tuple(arm // len(TARGETS) % len(FAMILIES) for arm in kept),
+        tuple(np.log(np.maximum(tau, LEAST))[kept].tolist()),
+        tuple(np.log(np.maximum(fraction, LEAST))[kept].tolist()),
+        tuple(float(states[arm] == "DETECTED") for arm in kept),
     )
+
+
+@lru_cache(maxsize=8)  # three checks ask for the same fits
+def compared(data: Rows) -> Fits | None:
+    """Traffic against fraction; None without both outcomes and at least two clusters."""
+    if not _estimable(data):
+        return None
+    y = np.array(data.detected)
+    weights = draws(np.array(data.component), DRAWS, SEED)
+    columns = [(np.array(share),) for share in (data.traffic, data.fraction)]
+    traffic, fraction = (_model(column, y) for column in columns)
+    drawn = [refitted(column, y, weights) for column in columns]
+    low, high = np.percentile(drawn[1] - drawn[0], PERCENTILES).tolist()
+    return Fits(traffic, fraction, (low, high))
+
+
+@lru_cache(maxsize=8)
+def with_family(data: Rows) -> FamilyFit | None:
+    """The model that knows the family too; None as above."""
+    if not _estimable(data):
+        return None
+    y, share, family = np.array(data.detected), np.array(data.traffic), np.array(data.family, dtype=np.float64)
+    weights = draws(np.array(data.component), DRAWS, SEED)
+    plain, knowing = (share,), (share, family, family * share)
+    nll = fitted(knowing, y)[0]
+    gains = refitted(plain, y, weights) - refitted(knowing, y, weights)
+    return FamilyFit(nll, fitted(plain, y)[0] - nll, float(np.percentile(gains, PERCENTILES[1])))
+
+
+def _model(columns: tuple[Floats], y: Floats) -> Model:
+    nll, (constant, slope) = fitted(columns, y)
+    slope /= columns[0].std() or 1.0
+    return Model(nll, float(constant - slope * columns[0].mean()), float(slope))
+
+
+def _estimable(data: Rows) -> bool:
+    return len(set(data.detected)) == 2 and len(set(data.component)) >= 2
 
 
 def counts(states: list[str]) -> dict[str, list[int]]:
@@ -92,17 +148,17 @@ def _differs(said: Any, computed: float | None, tolerance: float) -> bool:
     return isinstance(said, bool) or not isinstance(said, int | float) or abs(said - computed) > tolerance
 
 
-def _told(path: tuple[str, ...], said: Any, computed: Any) -> Fault:
+def _told(path: Path, said: Any, computed: Any) -> Fault:
     return Fault(FILE, " ".join(path), f"is {said!r}; computed again it is {computed!r}")
 
 
-def _numbers(saved: Saved, wanted: dict[tuple[str, ...], float | None], tolerance: float) -> Iterator[Fault]:
+def _numbers(saved: Saved, wanted: dict[Path, float | None], tolerance: float) -> Iterator[Fault]:
     for path, computed in wanted.items():
         if _differs(said := at(saved.documents[FILE], *path), computed, tolerance):
             yield _told(path, said, computed)
 
 
-def _exactly(saved: Saved, wanted: dict[tuple[str, ...], Any]) -> Iterator[Fault]:
+def _exactly(saved: Saved, wanted: dict[Path, Any]) -> Iterator[Fault]:
     for path, computed in wanted.items():
         said = at(saved.documents[FILE], *path)
         if said != computed or isinstance(said, bool) != isinstance(computed, bool):
@@ -113,7 +169,7 @@ def _detections(saved: Saved) -> Iterator[Fault]:
     _, _, states = detected(saved)
     found = counts(states)
     eligible = sum(state in ("DETECTED", "NOT_DETECTED") for state in states)
-    wanted: dict[tuple[str, ...], Any] = {
+    wanted: dict[Path, Any] = {
         ("admitted",): eligible // (ARMS // UNITS),
         ("rows",): eligible,
     }
@@ -123,55 +179,48 @@ def _detections(saved: Saved) -> Iterator[Fault]:
     yield from _exactly(saved, wanted)
 
 
-def _of_pair(data: Rows) -> dict[tuple[str, ...], float | None]:
-    if not data.estimable:
-        return {("traffic", "nll"): None, ("fraction", "nll"): None, ("difference",): None}
-    traffic, fraction = (fitted((column,), data.detected)[0] for column in (data.traffic, data.fraction))
-    return {("traffic", "nll"): traffic, ("fraction", "nll"): fraction, ("difference",): fraction - traffic}
+def _pairs(saved: Saved) -> Iterator[tuple[Path, Fits | None]]:
+    """Where analysis.json compares traffic with fraction, and what that must be."""
+    data = rows(saved)
+    yield ("models",), compared(data)
+    for place, family in enumerate(FAMILIES):
+        yield ("within_family", family), compared(data.of(place))
 
 
 def _models(saved: Saved) -> Iterator[Fault]:
-    data = rows(saved)
-    yield from _numbers(saved, {("models", *path): value for path, value in _of_pair(data).items()}, NLL_TOLERANCE)
-    for place, family in enumerate(FAMILIES):
-        wanted = _of_pair(data.of(place)).items()
-        yield from _numbers(saved, {("within_family", family, *path): v for path, v in wanted}, NLL_TOLERANCE)
+    for path, fits in _pairs(saved):
+        wanted: dict[Path, float | None] = {
+            (*path, "traffic", "nll"): None if fits is None else fits.traffic.nll,
+            (*path, "fraction", "nll"): None if fits is None else fits.fraction.nll,
+            (*path, "difference"): None if fits is None else fits.fraction.nll - fits.traffic.nll,
+        }
+        yield from _numbers(saved, wanted, NLL_TOLERANCE)
+        for name, model in (("traffic", fits and fits.traffic), ("fraction", fits and fits.fraction)):
+            line = None if model is None else [model.constant, model.slope]
+            yield from _ends(saved, (*path, name, "coefficients"), line, COEFFICIENT_TOLERANCE)
 
 
 def _family(saved: Saved) -> Iterator[Fault]:
-    data = rows(saved)
-    nll = fitted(data.with_family, data.detected)[0] if data.estimable else None
-    gain = None if nll is None else fitted((data.traffic,), data.detected)[0] - nll
-    yield from _numbers(saved, {("family", "nll"): nll, ("family", "gain"): gain}, NLL_TOLERANCE)
+    fit = with_family(rows(saved))
+    wanted: dict[Path, float | None] = {
+        ("family", "nll"): None if fit is None else fit.nll,
+        ("family", "gain"): None if fit is None else fit.gain,
+    }
+    yield from _numbers(saved, wanted, NLL_TOLERANCE)
     yield from _exactly(saved, {("family", "rule"): FAMILY_RULE})
-
-
-def _refitted(data: Rows, *models: tuple[Floats, ...]) -> list[Floats]:
-    """The NLL of each draw under each model."""
-    weights = draws(data.component, DRAWS, SEED)
-    return [refitted(columns, data.detected, weights) for columns in models]
 
 
 def _intervals(saved: Saved) -> Iterator[Fault]:
     data = rows(saved)
-    wanted = {"draws": DRAWS, "seed": SEED, "clusters": len(np.unique(data.component))}
+    wanted = {"draws": DRAWS, "seed": SEED, "clusters": len(set(data.component))}
     yield from _exactly(saved, {("bootstrap", name): value for name, value in wanted.items()})
-    pooled = family = None
-    if data.estimable:
-        traffic, fraction, knowing = _refitted(data, (data.traffic,), (data.fraction,), data.with_family)
-        pooled = np.percentile(fraction - traffic, PERCENTILES).tolist()
-        family = float(np.percentile(traffic - knowing, PERCENTILES[1]))
-    yield from _ends(saved, ("models", "interval"), pooled)
-    yield from _numbers(saved, {("family", "bound"): family}, DRAW_TOLERANCE)
-    for place, name in enumerate(FAMILIES):
-        within, ends = data.of(place), None
-        if within.estimable:
-            traffic, fraction = _refitted(within, (within.traffic,), (within.fraction,))
-            ends = np.percentile(fraction - traffic, PERCENTILES).tolist()
-        yield from _ends(saved, ("within_family", name, "interval"), ends)
+    for path, fits in _pairs(saved):
+        yield from _ends(saved, (*path, "interval"), None if fits is None else list(fits.interval), DRAW_TOLERANCE)
+    fit = with_family(data)
+    yield from _numbers(saved, {("family", "bound"): None if fit is None else fit.bound}, DRAW_TOLERANCE)
 
 
-def _ends(saved: Saved, path: tuple[str, ...], computed: list[float] | None) -> Iterator[Fault]:
+def _ends(saved: Saved, path: Path, computed: list[float] | None, tolerance: float) -> Iterator[Fault]:
     said = at(saved.documents[FILE], *path)
     if computed is None:
         if said is not None:
@@ -179,7 +228,7 @@ def _ends(saved: Saved, path: tuple[str, ...], computed: list[float] | None) -> 
     elif (
         not isinstance(said, list)
         or len(said) != len(computed)
-        or any(_differs(a, b, DRAW_TOLERANCE) for a, b in zip(said, computed, strict=True))
+        or any(_differs(a, b, tolerance) for a, b in zip(said, computed, strict=True))
     ):
         yield _told(path, said, computed)
 

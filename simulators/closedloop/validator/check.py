@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from simulators.closedloop.validator.reading import Saved
+
+LONGEST: Final = 300
+"""Characters told of what is wrong: a value may be a whole document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +21,8 @@ class Fault:
     why: str
 
     def __str__(self) -> str:
-        return f"{self.file}{' ' if self.place else ''}{self.place}: {self.why}"
+        why = self.why if len(self.why) <= LONGEST else self.why[:LONGEST] + "…"
+        return f"{self.file}{' ' if self.place else ''}{self.place}: {why}"
 
 
 @dataclass(frozen=True, slots=True)

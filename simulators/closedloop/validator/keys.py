@@ -13,6 +13,7 @@ from simulators.closedloop.validator.design import (
     CASES,
     COMPONENTS,
     FAMILIES,
+    HISTOGRAM,
     PARTITIONS,
     REGIMES,
     TARGETS,
@@ -20,6 +21,7 @@ from simulators.closedloop.validator.design import (
 )
 from simulators.closedloop.validator.reading import Floats, Ints, Saved, Table
 
+MILLION: Final = 10**6
 NOWHERE: Final = -1
 """Of a row that stands for nothing in the design."""
 
@@ -117,5 +119,7 @@ def cube(saved: Saved, name: str) -> Cube:
 
 
 def histograms(traces: Cube) -> Ints:
-    """The action histograms of a cube of traces: int64[places, 8]."""
-    return np.stack([traces.ints[f"a{action}"] for action in range(8)], axis=1)
+    """The action histograms of a cube of traces: int64[places, 8], no count beyond a million, so that no product of
+    two overflows; traces/bounded tells of such counts.
+    """
+    return np.stack([traces.ints[action] for action in HISTOGRAM], axis=1).clip(-MILLION, MILLION)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -16,6 +17,7 @@ VALUES: Final = np.array([0.5, 0.75, 1.0, 1.3, 1.6, 2.0])
 LEVELS: Final = np.array([-1.5, -0.9, -0.3, 0.3, 0.9, 1.5])
 
 
+@cache
 def policy(regime: int) -> NDArray[np.int8]:
     """The action of each state, int8[24, 111, 6], of docs/study.md, "The loop"."""
     from scipy.special import gammaln, pdtrc, xlogy

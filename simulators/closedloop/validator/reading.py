@@ -21,8 +21,10 @@ Document = dict[str, Any]
 
 EMPTY: Final = -1
 """An empty cell of a column of counts. An empty cell of a column of numbers is NaN, which no file can hold."""
-_INTEGER: Final = re.compile(r"-?[0-9]{1,15}")
+_INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
 _NUMBER: Final = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,30})?(e[-+]?[0-9]{1,3})?")
+DEEPEST: Final = 24
+"""Levels of a document: those of a study have fewer."""
 _MARK: Final = b"\xef\xbb\xbf"
 
 
@@ -72,6 +74,8 @@ class Saved:
 
 def load(folder: Path) -> Saved:
     """Reads a folder. Raises Unreadable where a file of a finished study is not there or cannot be read."""
+    if not folder.is_dir():
+        raise Unreadable("is no folder")
     content = {name: _bytes(folder, name) for name in FILES}
     return Saved(
         content=content,
@@ -126,6 +130,8 @@ def _parsed(
             line = values.index(value) + 2
             raise Unreadable(f"{name} line {line}: {column} is {_short(value)}, not: {kind}")
         known[value] = read(value)
+        if math.isinf(known[value]):
+            raise Unreadable(f"{name} line {values.index(value) + 2}: {column} is {_short(value)}, out of range")
     return [known[value] for value in values]
 
 
@@ -158,11 +164,18 @@ def _object(name: str, place: str, text: str) -> Document:
         at = place or f" line {error.lineno}"
         raise Unreadable(f"{name}{at}: is no JSON: {error.msg} at column {error.colno}") from None
     except (ValueError, RecursionError) as error:
-        why = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        why = "is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise Unreadable(f"{name}{place}: {why}") from None
     if not isinstance(value, dict):
         raise Unreadable(f"{name}{place}: is no JSON object")
+    if _deeper(value, DEEPEST):
+        raise Unreadable(f"{name}{place}: is nested too deeply")
     return value
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels == 0 or any(_deeper(member, levels - 1) for member in members)
 
 
 def _members(pairs: list[tuple[str, Any]]) -> Document:
@@ -184,7 +197,7 @@ def _finite(text: str) -> float:
 
 
 def _bounded(text: str) -> int:
-    if len(text) > 16:
+    if len(text) > 19:
         raise ValueError(f"holds {_short(text)}, which is out of range")
     return int(text)
 

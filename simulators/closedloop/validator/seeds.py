@@ -81,6 +81,9 @@ def _protocol(saved: Saved) -> Iterator[Fault]:
     firsts: dict[str, int] = {}
     for _, block, _, first, _ in rows(saved):
         firsts.setdefault(block, first)
+    master = at(saved.documents[PROTOCOL], "seeds", "master")
+    if not isinstance(master, int) or isinstance(master, bool) or master < 0:
+        yield Fault(PROTOCOL, "seeds master", f"is {master!r}, no seed")
     for block, (first, count) in frozen(saved.documents[PROTOCOL]).items():
         if first != firsts.get(block):
             yield Fault(PROTOCOL, f"seeds {block}", f"begins at {first!r}; in {FILE} at {firsts.get(block)}")

@@ -113,7 +113,14 @@ def _first_quarter(saved: Saved) -> Iterator[Fault]:
 
 
 CHECKS: Final = (
-    Check("columns", "traces", "A trace holds its key, visits and actions: no step, policy or fault.", FILES, _columns),
+    Check(
+        "columns",
+        "traces",
+        "A trace holds its key, visits and actions: no step, policy or fault.",
+        FILES,
+        _columns,
+        besides=("freeze/schema",),
+    ),
     Check("clean_rows", "traces", "Reference and clean traces have 1,080 rows each, in order.", CLEAN, _clean_rows),
     Check("no_negative", "traces", "No count is negative.", FILES, _negative),
     Check("sums", "traces", "Visits are the sum of the actions.", FILES, _sums),
