@@ -53,6 +53,9 @@ class AlarmWatch:
         configuration = self._configuration
         self._alarms.say(Problem.DESCRIPTOR_REFUSED, configuration.refused)
         self._alarms.say(Problem.RESTART_NEEDED, ", ".join(configuration.restart_for) or None)
+        self._alarms.say(Problem.MAP_REFUSED, self._guard.maps.refused)
+        due = [f"{one.contract_id}: {why}" for one in self._guard.support_health.look() for why in one.due.values()]
+        self._alarms.say(Problem.REFRESH_DUE, "; ".join(due) or None)
 
     def _look_at_partitions(self, now_ms: int) -> None:
         owned = self._guard.rebuilt() if self._guard.why_cut_off() is None else {}  # others may own them by now

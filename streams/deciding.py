@@ -347,6 +347,12 @@ class RegionState:
         window = one.book.window(resolution.members, t_ms)
         return one.gate.carried(contract, maps[contract.contract_id], window, resolution, t_ms)
 
+    def drifted(self, reference_map: ReferenceMap, t_ms: int) -> int:
+        """How many partitions of the window at t lie beyond the drift limit of a map of a gated contract."""
+        one = self.gated[reference_map.contract_id]
+        claim = one.gate.drift(reference_map, one.book.window((), t_ms), t_ms)
+        return 0 if claim is None else claim.exceeded
+
     def _evidence(
         self, contract: Contract, resolution: Resolution, t_ms: int, proposal_id: str | None = None
     ) -> tuple[Observation, ...]:

@@ -16,6 +16,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from streams.answering import answer
+from streams.deciding import RegionState
 from streams.guard_books import Books
 from streams.guard_counters import Counters
 from streams.guard_desk import Desk
@@ -31,6 +32,7 @@ from streams.observing import Observer, Observers
 from streams.publishing import Fenced, PlainPublisher, Publisher, PublishError
 from streams.settings import GuardSettings
 from streams.status import PartitionStatus, StatusWriter
+from streams.support_health import SupportHealth
 from streams.support_watch import MapsInForce, window_ms
 from streams.topics import partition_of
 from streams.tracing import Tracing
@@ -82,6 +84,7 @@ class Guard:
     ) -> None:
         self.settings = settings
         self.maps = MapsInForce(settings.support_dir, contracts)
+        self.support_health = SupportHealth(self.maps, contracts, self._states, clock)
         self.tuning = LiveTuning(Tuning.of(settings))
         self.counters = Counters()
         self.metrics = Metrics(self, clock)
@@ -220,6 +223,9 @@ class Guard:
         """The books of the partitions that are ours and rebuilt, as they stand: to look at, not to change."""
         owned = self._owned_books()
         return {partition: books for partition, books in owned.items() if books is not None and books.warm}
+
+    def _states(self) -> list[RegionState]:
+        return [state for books in self.rebuilt().values() for state in tuple(books.states.values())]
 
     def partition_of(self, region: str) -> int | None:
         """The partition of a region; None before the topics are known."""

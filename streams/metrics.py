@@ -20,6 +20,8 @@ from prometheus_client.registry import Collector
 
 from streams import logs
 from streams.observing import Published
+from streams.support_health import WHY
+from xapp.support.rule import SEVERITY
 
 if TYPE_CHECKING:
     from streams.guard import Guard
@@ -68,6 +70,14 @@ _KNOWN: Final[Mapping[str, Sequence[str]]] = {
 """Labels that are told from the start: what begins at 1 has not risen, to Prometheus."""
 
 
+_MAP_GAUGES: Final[Mapping[str, str]] = {
+    "support_map_version": "Version of the reference map in force.",
+    "support_map_age_seconds": "For how long the reference map in force has been built.",
+    "support_map_expires_seconds": "For how long it still counts; below 0 it has expired.",
+    "support_drifted_partitions": "Partitions of the window beyond its drift limit, in the region where most are.",
+}
+
+
 class Histogram:
     """How often each range of seconds was seen. `bounds`: upper bounds, ascending."""
 
@@ -100,6 +110,7 @@ class Metrics(Collector):
         self._version = version("wirelessops")
         self._decisions: Counter[tuple[str, str, bool, str]] = Counter()
         self._repairs: Counter[str] = Counter()
+        self._supports: Counter[tuple[str, str]] = Counter()
         self._stages = {stage: Histogram() for stage in STAGES}
         self._named: set[tuple[str, str]] = set()
         ProcessCollector(registry=self.registry)
@@ -109,6 +120,8 @@ class Metrics(Collector):
         """A decision stands."""
         decision, reason, stages = published.decision, published.reason, self._stages
         self._decisions[decision.action, reason, published.final, SWITCHED.get(reason, "live")] += 1
+        if decision.support is not None:
+            self._supports[str(published.proposal.get("contract_ref")), decision.support.state] += 1
         for repair in decision.repairs:
             self._repairs[repair.operator] += 1
         stages["decide"].observe(published.decide_s)
@@ -126,6 +139,7 @@ class Metrics(Collector):
         yield from self._of_decisions()
         yield from self._of_counters()
         yield from self._of_the_guard()
+        yield from self._of_support()
         statuses = self._guard.statuses
         yield from _of_partitions(statuses)
         yield from _of_evidence(statuses, self._clock(), self._name)
@@ -190,6 +204,41 @@ class Metrics(Collector):
         )
         build.add_metric((self._version, guard.settings.guard_name), 1)
         yield build
+
+
+    def _of_support(self) -> Iterator[Metric]:
+        maps, now_ms = self._guard.maps, self._clock()
+        verdicts = CounterMetricFamily(
+            PREFIX + "support_verdicts",
+            "Published decisions by what the support gate of their contract said.",
+            labels=("contract", "state"),
+        )
+        for contract_id in maps.terms:
+            for state in SEVERITY:
+                verdicts.add_metric((contract_id, state), self._supports[contract_id, state])
+        yield verdicts
+        gauges = {
+            name: GaugeMetricFamily(PREFIX + name, text, labels=("contract",)) for name, text in _MAP_GAUGES.items()
+        }
+        due = GaugeMetricFamily(
+            PREFIX + "support_refresh_due",
+            "1 where the reference map of a contract should be refreshed, and why: missing, mismatched, expired, "
+            "expiring, drifted.",
+            labels=("contract", "why"),
+        )
+        for one in self._guard.support_health.look():
+            for why in WHY:
+                due.add_metric((one.contract_id, why), float(why in one.due))
+            gauges["support_drifted_partitions"].add_metric((one.contract_id,), one.drifted)
+            if one.map is not None:
+                gauges["support_map_version"].add_metric((one.contract_id,), one.map.version)
+                gauges["support_map_age_seconds"].add_metric((one.contract_id,), (now_ms - one.map.built_at_ms) / 1000)
+                left_s = (one.map.expires_at_ms - now_ms) / 1000
+                gauges["support_map_expires_seconds"].add_metric((one.contract_id,), left_s)
+        yield from gauges.values()
+        yield due
+        text = "1 where the changed folder of support terms and maps has a fault: the old maps stay in force."
+        yield _gauge("support_maps_refused", text, float(maps.refused is not None))
 
 
 def render(guard: Guard) -> tuple[bytes, str]:
