@@ -12,7 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from simulators.closedloop.rows import FEATURES, PARTITIONS, REGIMES, Block, Floats, Stream
+from simulators.closedloop.loop import PARTITIONS, REGIMES
+from simulators.closedloop.rows import FEATURES, Block, Floats, Stream
 from xapp.support import drift
 
 ALPHA: Final = 0.05

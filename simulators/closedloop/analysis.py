@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from simulators.closedloop import logistic
 from simulators.closedloop.gates import Verdicts
-from simulators.closedloop.rows import COMPONENTS, FAMILIES, REGIMES, TARGETS, Floats, MaskRow
+from simulators.closedloop.loop import COMPONENTS, FAMILIES, REGIMES, TARGETS
+from simulators.closedloop.rows import Floats, MaskRow
 
 DRAWS: Final = 2000
 SEED: Final = 73

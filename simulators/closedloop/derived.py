@@ -12,7 +12,8 @@ from simulators.closedloop import alarm, analysis, tables
 from simulators.closedloop.calibration import CONFIDENCE, THRESHOLD, Calibration, calibrate
 from simulators.closedloop.gates import RULE, Comparison, Flags, Verdicts, compare, judge
 from simulators.closedloop.ledger import ledger
-from simulators.closedloop.rows import COMPONENTS, DIRECTIONS, FAMILIES, PARTITIONS, REGIMES, TARGETS, Rows, arms
+from simulators.closedloop.loop import COMPONENTS, DIRECTIONS, FAMILIES, PARTITIONS, REGIMES, TARGETS
+from simulators.closedloop.rows import Rows, arms
 from simulators.closedloop.tables import Value
 
 DERIVED: Final = (

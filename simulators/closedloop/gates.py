@@ -11,7 +11,8 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from simulators.closedloop.rows import COMPONENTS, DIRECTIONS, FAMILIES, PARTITIONS, REGIMES, TARGETS, Floats, Ints
+from simulators.closedloop.loop import COMPONENTS, DIRECTIONS, FAMILIES, PARTITIONS, REGIMES, TARGETS
+from simulators.closedloop.rows import Floats, Ints
 from simulators.closedloop.signal import z
 from xapp.support.rule import Rule
 

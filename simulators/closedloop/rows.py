@@ -10,14 +10,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from simulators.closedloop.loop import ACTIONS as ACTIONS
-from simulators.closedloop.loop import COMPONENTS as COMPONENTS
-from simulators.closedloop.loop import DIRECTIONS as DIRECTIONS
-from simulators.closedloop.loop import FAMILIES as FAMILIES
-from simulators.closedloop.loop import PARTITIONS as PARTITIONS
-from simulators.closedloop.loop import QUARTERS, Direction, Family
-from simulators.closedloop.loop import REGIMES as REGIMES
-from simulators.closedloop.loop import TARGETS as TARGETS
+from simulators.closedloop.loop import ACTIONS, COMPONENTS, FAMILIES, QUARTERS, REGIMES, TARGETS, Direction, Family
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
