@@ -38,7 +38,7 @@ def run(out: Path, threads: int, protocol_file: Path | None) -> int:
 
     Exit codes: 0; 2 with the reason in one line, and a line for each difference; 130.
     """
-    with answering(f"{out} holds no finished study of this run") as answer:
+    with answering(f"{out} is a finished study only if it was one before; the same command makes it one") as answer:
         check_output()
         started = perf_counter()
         frozen = _protocol(protocol_file)
