@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 from streams.topics import MAX_REGION_LENGTH
 from xapp.contract_document import contract_schema
 from xapp.model import Action
+from xapp.support.rule import State
 from xapp.times import EARLIEST_MS, LATEST_MS
 
 EpochMs = Annotated[int, Field(strict=True, ge=EARLIEST_MS, lt=LATEST_MS, description="Unix time in ms, UTC")]
@@ -103,6 +104,45 @@ class SignatureMessage(Wire):
     sig: str
 
 
+class ComponentMessage(Wire):
+    """Where the network is when it is measured; an axis that nothing is known of is `any`."""
+
+    place: str
+    quarter: Annotated[int, Field(strict=True, ge=0, le=3)]
+    load: Literal["low", "high", "any"]
+    cqi: Literal["low", "middle", "high", "any"]
+
+
+class ShortMessage(Wire):
+    """What a field lacks in its component: so many partitions, and at least so many visits in all."""
+
+    field: str
+    subject: str | None
+    component: ComponentMessage
+    partitions: Count
+    visits: Count
+
+
+class MapMessage(Wire):
+    """The reference map that a decision rests on."""
+
+    map_id: str
+    version: Annotated[int, Field(strict=True, ge=1)]
+    digest: str
+
+
+class SupportMessage(Wire):
+    """What the support gate said (docs/support-gate.md). `earliest_ms`: the first end of a partition at which it could
+    pass, null where no waiting is known to help.
+    """
+
+    state: State
+    because: str
+    map: MapMessage | None
+    short: list[ShortMessage]
+    earliest_ms: EpochMs | None
+
+
 class DecisionMessage(Wire):
     """`control`: a decision (rules of assurance, section 6) without its full record. Only the guard writes it.
 
@@ -111,7 +151,7 @@ class DecisionMessage(Wire):
     JSON with sorted keys). `lease`: what an APPLY granted (an item of an episode's `controls`); `asked`: the request
     of a RETRY; `until_ms`: when the final decision comes at the latest, unless the action changes; null: this is it.
     `proposer` and `contract_ref` are the proposal's, null where they are no strings of at most 1,000 characters.
-    `signature` is absent where the guard runs unsigned.
+    `signature` is absent where the guard runs unsigned, `support` where no support gate was asked.
     """
 
     format: Literal["wirelessops.decision/1"]
@@ -145,6 +185,7 @@ class DecisionMessage(Wire):
     proposer: str | None
     contract_ref: str | None
     until_ms: EpochMs | None
+    support: SupportMessage | None = None
     signature: SignatureMessage | None = None
 
 
@@ -419,10 +460,13 @@ MODELS: Final[dict[str, type[Wire]]] = {
 
 
 def schemas() -> dict[str, dict[str, Any]]:
-    """JSON Schema (draft 2020-12) of every message, by its `format`."""
+    """JSON Schema (draft 2020-12) of every message, and of the documents of folders, by its `format`."""
     from streams import sealed_messages, telemetry
+    from xapp.support import reference_map, terms
 
     found = {name: model.model_json_schema() for name, model in MODELS.items()}
     found["wirelessops.query/1"] = QUERY.json_schema()
     found["wirelessops.contract/1"] = contract_schema()
+    found[terms.FORMAT] = terms.TermsDocument.model_json_schema()
+    found[reference_map.FORMAT] = reference_map.MapDocument.model_json_schema()
     return {**found, **telemetry.wire_schemas(), **sealed_messages.sealed_schemas()}

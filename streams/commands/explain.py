@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from streams.commands.documents import Unreadable, documents, read_document
-from streams.commands.printing import printable
+from streams.commands.printing import printable, utc
 from xapp.engine import considered
 from xapp.episode import EpisodeError, episode_from
+from xapp.model import Episode
 from xapp.signing import EnvelopeError, is_envelope, read_envelope
+from xapp.support.carried import read_component
 
 OK, INVALID = 0, 2
 
@@ -43,7 +45,8 @@ def _explained(document: Any) -> Iterator[str]:
     if isinstance(document, Exception):
         raise document
     decision = read_document(read_envelope(document).payload) if is_envelope(document) else document
-    rows = considered(episode_from(decision["record"]["episode"], {}, recorded=True))
+    episode = episode_from(decision["record"]["episode"], {}, recorded=True)
+    rows = considered(episode)
     chosen = next(i for i, row in enumerate(rows) if row.applies)
     yield f"{decision['proposal_id']}: {decision['action']}"
     yield str(decision["explanation"])
@@ -53,8 +56,28 @@ def _explained(document: Any) -> Iterator[str]:
     following = next((row for row in rows[chosen + 1 :] if row.applies), None)
     if following is not None:
         yield f"Had that row not applied: {following.action}, {following.name}: {following.because}"
+    yield from _supported(decision.get("support"), episode)
     if rows[chosen].action != decision["action"]:
         yield f"Its record gives {rows[chosen].action}: `wirelessops verify` tells what is wrong with it."
+
+
+def _supported(said: Any, episode: Episode) -> Iterator[str]:
+    """What the support gate said, where one was asked: the deficit, when it could pass, the map, the drift."""
+    if said is None or episode.support is None:
+        return
+    yield f"Support: {said['state']}: {said['because']}"
+    for one in said["short"]:
+        where = "" if one["subject"] is None else f" of {one['subject']}"
+        lacks = f"{one['visits']} visits in {one['partitions']} partitions"
+        yield f"  {one['field']}{where} ({read_component(one['component'], '$').text}) lacks {lacks}"
+    if said["earliest_ms"] is not None:
+        yield f"  It could pass at {utc(said['earliest_ms'])} at the earliest."
+    held, drift = episode.support.map, episode.support.drift
+    if held is not None:
+        yield f"  Reference map {held.map_id!r} version {held.version}, {held.digest}, until {utc(held.expires_at_ms)}."
+    if drift is not None:
+        limit = episode.support.terms.drift_partitions
+        yield f"  Drift: {drift.exceeded} partitions beyond {drift.limit:.3f}; {limit} make the map drifted."
 
 
 def _complain(reason: str) -> int:

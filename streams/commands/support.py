@@ -5,13 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
-from streams.commands.printing import printable
+from streams.commands.printing import printable, utc
 from streams.replay.recorded import UnreadableRecording
 from streams.settings import SettingsError, load_contracts
 from streams.support_folder import read_folder
@@ -220,7 +219,7 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
     named = f"{document['map_id']} version {document['version']}"
     yield f"map        {named} of {document['contract_id']}, {document['label']}"
     yield f"digest     {document['digest']}"
-    yield f"built      {_clock(document['built_at_ms'])}, expires {_clock(document['expires_at_ms'])}"
+    yield f"built      {utc(document['built_at_ms'])}, expires {utc(document['expires_at_ms'])}"
     yield (
         f"rule       {rule['min_visits']} visits in {rule['min_partitions']} of {rule['partitions']} partitions of "
         f"{rule['partition_ms']} ms"
@@ -241,10 +240,6 @@ def _rows(rows: Sequence[Mapping[str, Any]], said: Any) -> Iterator[str]:
         yield f"  {row['field']} in {row['text']}: {said(row)}"
     if len(rows) > _SHOWN:
         yield f"  … and {len(rows) - _SHOWN} more (--json has all)"
-
-
-def _clock(t_ms: int) -> str:
-    return datetime.fromtimestamp(t_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _complain(reason: str) -> int:

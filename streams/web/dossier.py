@@ -6,6 +6,7 @@ All of it is read from the decision's full record, or decided again from it; not
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from streams.escalations import Dispute, disputes
@@ -52,6 +53,7 @@ def dossier(record: Mapping[str, Any], summary: Mapping[str, Any], answered: Map
         "disputes": [_dispute(one) for one in disputes(record)],
         "constraints": list(_constraints(record, episode)),
         "control": full["control"],
+        "support": _support(record, episode),
         "answers": list(_answers(record, episode, answered)),
     }
 
@@ -178,6 +180,22 @@ def _constraints(record: Mapping[str, Any], episode: Episode) -> Iterator[dict[s
             shown = {n: candidate[n]["value"] if n in candidate else _supported(view, n) for n in names}
             holds, detail = True, ", ".join(f"{name} = {value}" for name, value in shown.items())
         yield {"id": constraint.id, "expr": constraint.expr.text, "holds": holds, "detail": detail}
+
+
+def _support(record: Mapping[str, Any], episode: Episode) -> dict[str, Any] | None:
+    """What the support gate said, and how long its map counts, how far the network has drifted from it; None without a
+    gate.
+    """
+    said = record.get("support")
+    if said is None or episode.support is None:
+        return None
+    held, drift = episode.support.map, episode.support.drift
+    return {
+        **said,
+        "expires_at_ms": None if held is None else held.expires_at_ms,
+        "drift": None if drift is None else asdict(drift),
+        "drift_partitions": episode.support.terms.drift_partitions,
+    }
 
 
 def _answers(

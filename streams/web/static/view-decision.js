@@ -119,6 +119,7 @@ function sections(dossier) {
   const { fields, plan, violations, repairs, policy, constraints, answers, control, summary } = dossier;
   return [
     section("Why this action", why(dossier), table("Rows of the policy, in order", ["Applies", "Action", "Row", "Because"], policy.map(policyRow))),
+    dossier.support && section("Support", ...supported(dossier.support)),
     section("Fields", table("Fields the decision rests on", ["Field", "Value", "Source", "Age of limit", "Before repair", "After"], fields.map(field))),
     plan.length > 0 && section("Plan: written and checked", table("Plan", ["Field", "Written", "Checked", "Repairs"], plan.map((p) => [
       name(p), quantity(p.written, p.written_unit), quantity(p.value, p.unit), list(p.repairs)])),
@@ -138,6 +139,25 @@ function sections(dossier) {
       el("p", {}, el("a", { class: "button", href: `/v1/decisions/${encodeURIComponent(summary.id)}/record`, download: `decision-${summary.id}.json` }, "Download the record")),
       terms([["Digest", el("code", {}, dossier.record_digest)], ["Decision", el("code", {}, summary.decision_id)]])),
   ];
+}
+
+/** What the support gate said: the deficit, when it could pass, the map, the drift. */
+function supported(s) {
+  return [
+    el("p", {}, state(s.state), " ", sentence(s.because)),
+    terms([
+      ["Could pass", s.earliest_ms === null ? null : time(s.earliest_ms)],
+      ["Reference map", s.map && `${s.map.map_id}, version ${s.map.version}`], ["Its digest", s.map && el("code", {}, s.map.digest)],
+      ["Expires", s.expires_at_ms === null ? null : time(s.expires_at_ms)],
+      ["Drift", s.drift && `${s.drift.exceeded} partitions beyond its limit; ${s.drift_partitions} make the map drifted`],
+    ]),
+    s.short.length > 0 && table("What is short", ["Field", "Component", "Partitions", "Visits"], s.short.map((one) => [
+      one.subject ? `${one.field} of ${one.subject}` : one.field, component(one.component), one.partitions, one.visits])),
+  ];
+}
+
+function component({ place, quarter, load, cqi }) {
+  return `${place || "the network"}, quarter ${quarter}, load ${load}, cqi ${cqi}`;
 }
 
 /** A row of the policy in words; the last is what remains, and so applies always. */
