@@ -1,8 +1,9 @@
 """Which measurements of a report may count as visits, and of what: a contract's subjects and sources are templates.
 
-A measurement is bound to a field with the bindings that its subject and its source give; a binding fills no more than
-one segment of a subject. What of a valid sample does not depend on value and time is checked here, once for each shape
-of report, by the engine's own checks (`xapp.integrity`).
+A measurement is bound to a field with the bindings that its subject and its source give; a binding fills one segment of
+a subject, and where it ends the subject all that are left: `ue:{ue}` has `ue:imsi-1/rnti-70`, as recordings of SCOPE name
+an attachment. What of a valid sample does not depend on value and time is checked here, once for each shape of report,
+by the engine's own checks (`xapp.integrity`).
 """
 
 from __future__ import annotations
@@ -90,13 +91,15 @@ def _pattern(subject: str | None, source: str) -> re.Pattern[str]:
     """Both templates at once, so that a binding that they share is one."""
     seen: set[str] = set()
 
-    def part(name: str) -> str:
+    def part(name: str, last: bool) -> str:
         if name in seen:
             return f"(?P={name})"
         seen.add(name)
-        return f"(?P<{name}>[^/{_BETWEEN}]+)"
+        return f"(?P<{name}>[^{_BETWEEN}]+)" if last else f"(?P<{name}>[^/{_BETWEEN}]+)"
 
     pattern = ""
-    for index, piece in enumerate(PLACEHOLDER.split(f"{subject or ''}{_BETWEEN}{source}")):
-        pattern += part(piece) if index % 2 else re.escape(piece)
+    pieces = PLACEHOLDER.split(f"{subject or ''}{_BETWEEN}{source}")
+    for index, piece in enumerate(pieces):
+        ends = index % 2 == 1 and pieces[index + 1].startswith(_BETWEEN)
+        pattern += part(piece, ends) if index % 2 else re.escape(piece)
     return re.compile(pattern)
