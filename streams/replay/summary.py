@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from streams.replay.recorded import Tally
+from xapp.governor import SUPPORT
 from xapp.model import ACTIONS, Decision
-from xapp.support.rule import SEVERITY
+from xapp.support.rule import SEVERITY, State
 
 SHOWN: Final = 20
 """Unreadable places that the summary names; all are counted."""
 SHORT: Final = 10
 """Fields and components that the summary names as short of support."""
-SUPPORT: Final = "support"
-"""The code that a veto of the support gate is filed under."""
+_SHORT_IN: Final[Mapping[State, str]] = {
+    "REFERENCE_ABSTAIN": "the reference map has too few visits here",
+    "RUNTIME_ABSTAIN": "the current window has too few visits here",
+}
 
 
 @dataclass(slots=True)
@@ -38,8 +42,8 @@ class Gating:
         if {v.code for v in decision.violations if v.blocking} != {SUPPORT}:
             return
         self.vetoed += 1
-        self.because[support.because] += 1
-        self.short.update({f"{one.field} in {one.component.text}" for one in support.short})
+        self.because[_SHORT_IN[support.state] if support.short else support.because] += 1
+        self.short.update(dict.fromkeys(f"{one.field} in {one.component.text}" for one in support.short))
 
     def document(self) -> dict[str, Any]:
         """The counts, by name; of what was short and why that which is said most often."""
