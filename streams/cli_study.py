@@ -52,3 +52,16 @@ def validate(
     from streams.commands.study_validate import validate as validate_study
 
     raise typer.Exit(validate_study(folder))
+
+
+@study_app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `study run` left.")],
+    out: Annotated[
+        Path | None, typer.Option(help="The folder: report.html, report.md, figures as PNG and SVG; none: DIR/report.")
+    ] = None,
+) -> None:
+    """Coverage, calibration, power, audit and ledger, beside the published figures; each claim by itself."""
+    from streams.commands.study_report import report as report_study
+
+    raise typer.Exit(report_study(folder, out))

@@ -234,7 +234,8 @@ def _solvers(documents: Documents) -> Iterator[Claim]:
         "solver.exact_mhs_advantage", "solver", "planted pairs in development", None, None,
         {"name": "planted pairs recovered by exact minimum hitting sets less those by greedy", "value": None}, None,
         None, "WITHDRAWN",
-        "that exact search localises faults better than greedy, or that it does not: the conflicts left it no choice",
+        "that exact search localises faults better than greedy, or that it does not: conflicts that name the planted "
+        "components leave it no choice",
     )  # fmt: skip
     for mode in documents["leakage"]["modes"]:
         same, cases = mode["solvers"]["same_supports"], mode["cases"]
