@@ -43,7 +43,7 @@ class Gating:
             return
         self.vetoed += 1
         self.because[_SHORT_IN[support.state] if support.short else support.because] += 1
-        self.short.update(dict.fromkeys(f"{one.field} in {one.component.text}" for one in support.short))
+        self.short.update(list(dict.fromkeys(f"{one.field} in {one.component.text}" for one in support.short)))
 
     def document(self) -> dict[str, Any]:
         """The counts, by name; of what was short and why that which is said most often."""

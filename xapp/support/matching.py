@@ -1,7 +1,7 @@
 """Which measurements of a report may count as visits, and of what: a contract's subjects and sources are templates.
 
 A measurement is bound to a field with the bindings that its subject and its source give; a binding fills one segment of
-a subject, and where it ends the subject all that are left: `ue:{ue}` has `ue:imsi-1/rnti-70`, as recordings of SCOPE name
+a subject, and where it ends the subject all that are left: `ue:{ue}` has `ue:imsi-1/rnti-70`, as SCOPE recordings name
 an attachment. What of a valid sample does not depend on value and time is checked here, once for each shape of report,
 by the engine's own checks (`xapp.integrity`).
 """
