@@ -5,7 +5,7 @@ The form is read strictly here; whether what it says permits anything is for `xa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Final, NoReturn
@@ -147,9 +147,14 @@ def support_document(support: Support) -> dict[str, Any]:
                 "reference": a.reference,
                 "current": a.current,
             }
-            for a in sorted(support.asked, key=_order)
+            for a in in_order(support.asked)
         ],
     }
+
+
+def in_order(asked: Iterable[Asked]) -> tuple[Asked, ...]:
+    """What was asked in its one order, in which it is judged too: a record says no other."""
+    return tuple(sorted(asked, key=_order))
 
 
 def _order(asked: Asked) -> tuple[Any, ...]:

@@ -15,7 +15,7 @@ from typing import Final
 
 from xapp.contract import Contract, Member, Resolution
 from xapp.support.book import Profile, Window
-from xapp.support.carried import Asked, DriftClaim, Short, Support, SupportVerdict
+from xapp.support.carried import Asked, DriftClaim, Short, Support, SupportVerdict, in_order
 from xapp.support.component import place_of, quarter_of
 from xapp.support.features import features
 from xapp.support.reference_map import DriftLimit, ReferenceMap
@@ -87,7 +87,7 @@ def asked_of(contract: Contract, resolution: Resolution) -> tuple[Member, ...]:
 def judge(support: Support, contract: Contract, resolution: Resolution, t_ms: int) -> SupportVerdict:
     """The verdict that follows from an episode's `support` alone. The worst of all that is asked wins."""
     try:
-        return _judge(support, contract, resolution, t_ms)
+        return _judge(replace(support, asked=in_order(support.asked)), contract, resolution, t_ms)
     except Exception as error:  # whatever goes wrong inside the gate, unknown never permits
         return SupportVerdict("REFERENCE_ABSTAIN", f"error inside the support gate: {error!r}", support.map)
 
