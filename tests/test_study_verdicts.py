@@ -460,6 +460,22 @@ def test_the_formal_null_moves_its_calibration_and_nothing_else(study: Path, stu
     }  # fmt: skip
 
 
+def test_a_component_is_falsely_admitted_once_by_whichever_of_its_units_are_stable(
+    study: Path, study_rows: Rows
+) -> None:
+    """What a detected fault showed, put into the null of two regimes: it is above the cutoff, and not by far."""
+    protocol, leakage = (json.loads((study / name).read_bytes()) for name in ("protocol.json", "leakage.json"))
+    verdicts = judge(study_rows.reference, study_rows.current, protocol["cutoff"]["chosen"])
+    found = verdicts.detected[0] & verdicts.detected[1]
+    component, family, target = (int(place) for place in np.argwhere(found)[0])
+    null = study_rows.null.copy()
+    null[:2, component] = by_unit(study_rows.current)[:2, component, family, target, 0]
+    calibration = json.loads(derive(replace(study_rows, null=null), protocol, leakage)["calibration.json"])
+    assert calibration["false_admissions"] == calibration["sensitivity"]["false_admissions"] == 1
+    stable = {one["component"]: one["stable"] for one in calibration["by_component"] if one["stable"]}
+    assert stable == {component: [5, 7]}
+
+
 # The ledger.
 
 
