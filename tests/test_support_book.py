@@ -95,6 +95,7 @@ ADDS_NOTHING: dict[str, Arrival] = {
     "of another cell's source": (report(BASE + 100, sinr(), source="e2:2"), BASE + 120),
     "under another name": (report(BASE + 100, sinr(name="snr")), BASE + 120),
     "of a subject of another kind": (report(BASE + 100, sinr(subject="cell:1/slice:7")), BASE + 120),
+    "of a subject within the subject": (report(BASE + 100, sinr(subject="cell:1/ue:7/slice:a")), BASE + 120),
     "without a subject": (report(BASE + 100, sinr(subject=None)), BASE + 120),
     "a memory": (report(BASE + 100, sinr(origin="memory")), BASE + 120),
     "an operator's answer": (report(BASE + 100, sinr(origin="operator")), BASE + 120),
@@ -122,6 +123,7 @@ def test_a_sample_adds_nothing_that_is(what: str) -> None:
         (report(BASE + 1, sinr(), source="o1:1"), BASE + 120),
         (report(BASE + 100, sinr(name="UE-SINR")), BASE + 120),
         (report(BASE, sinr(ue="8")), BASE + 120),
+        (report(BASE, sinr(ue="imsi-1/rnti-70")), BASE + 120),
         (report(BASE, sinr(event_time_ms=BASE + 100)), BASE + 120),
     ],
 )
@@ -301,10 +303,10 @@ def test_a_book_forgets_what_the_kept_partitions_do_not_rest_on() -> None:
     for index in range(NOW - 200, NOW):
         for one, ingest_ms in crowd(index):
             book.observe(one, ingest_ms)
-        sizes.append(len(book))
+        sizes.append(book.entries)
     assert max(sizes) == sizes[20]
     book.observe(report(T + 100 * PARTITION, capacity()), T + 100 * PARTITION)
-    assert len(book) <= 2  # the network was silent: one visit, one subject
+    assert book.entries <= 2  # the network was silent: one visit, one subject
 
 
 def test_forgetting_lets_nothing_count_twice() -> None:

@@ -65,27 +65,29 @@ class _Sample(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """The samples of one subject in a shape. `looked_at`: where its axes are looked for; `keys`: labels → what is
-    counted for each of the samples.
+    """The samples of one subject in a shape that stand equally long. `looked_at`: where its axes are looked for;
+    `keys`: labels → what is counted for each of the samples.
     """
 
     place: str
     looked_at: tuple[Subject, ...]
+    freshness_ms: int
     samples: tuple[_Sample, ...]
     keys: dict[Labels, tuple[tuple[str, Component], ...]]
 
 
 class _Reading(NamedTuple):
-    """A measurement of a shape that an axis is read from. `at`: its place in the report; `axis`: 0 load, 1 CQI."""
+    """A measurement of a shape that an axis is read from. `at`: its place in the report."""
 
     at: int
-    axis: int
     subject: Subject
     unit: str | None
 
 
 class _Plan(NamedTuple):
-    readings: tuple[_Reading, ...]
+    """What of a shape is looked at. `readings`: per axis, load and CQI."""
+
+    readings: tuple[tuple[_Reading, ...], ...]
     groups: tuple[_Group, ...]
 
 
@@ -114,8 +116,9 @@ class SupportBook:
         self._sums: dict[int, list[float]] = {}  # partition → sum and number of load, then of CQI
         self._profiles: dict[int, Profile] = {}
 
-    def __len__(self) -> int:
-        """Entries held: counts, subjects and readings of axes."""
+    @property
+    def entries(self) -> int:
+        """How much is held: counts, subjects and readings of axes."""
         counts = sum(map(len, self._visits.values()))
         return counts + len(self._newest) + sum(map(len, self._axes))
 
@@ -130,8 +133,9 @@ class SupportBook:
         if ingest_ms // self._terms.partition_ms > self._running:
             self._advance(ingest_ms // self._terms.partition_ms)
         # What load and channel were is read first: the visits of the same report were made under it
-        for reading in plan.readings:
-            self._read(reading, columns, ingest_ms)
+        for number, readings in enumerate(plan.readings):
+            if readings:
+                self._read(number, readings, columns, ingest_ms)
         for group in plan.groups:
             self._count(group, columns, ingest_ms)
 
@@ -170,15 +174,16 @@ class SupportBook:
     def _plan(self, shape: Shape) -> _Plan:
         if len(self._plans) >= _SHAPES:
             self._plans.clear()
-        by_subject: dict[Subject, list[_Sample]] = {}
+        together: dict[tuple[Subject, int], list[_Sample]] = {}
         for at, member, unit in self._matching.of(shape):
-            pair = (member.field.name, member.subject)
-            by_subject.setdefault(member.subject, []).append(_Sample(at, member.field, unit, pair))
+            sample = _Sample(at, member.field, unit, (member.field.name, member.subject))
+            together.setdefault((member.subject, member.freshness_ms), []).append(sample)
         groups = tuple(
-            _Group(place := place_of(subject), _looked_at(subject, place), tuple(samples), {})
-            for subject, samples in by_subject.items()
+            _Group(place := place_of(subject), _looked_at(subject, place), freshness_ms, tuple(samples), {})
+            for (subject, freshness_ms), samples in together.items()
         )
-        found = self._plans[shape] = _Plan(tuple(_readings(shape, self._terms.axes)), groups)
+        readings = tuple(() if axis is None else tuple(_readings(shape, axis)) for axis in self._terms.axes)
+        found = self._plans[shape] = _Plan(readings, groups)
         return found
 
     def _advance(self, running: int) -> None:
@@ -196,35 +201,56 @@ class SupportBook:
                 for subject in [s for s, (event, _) in readings.items() if event + axis.freshness_ms < since]:
                     del readings[subject]
 
-    def _read(self, reading: _Reading, columns: ReportColumns, ingest_ms: int) -> None:
-        axis = self._terms.axes[reading.axis]
+    def _read(self, number: int, readings: tuple[_Reading, ...], columns: ReportColumns, ingest_ms: int) -> None:
+        """What an axis (0 load, 1 CQI) is now, by its readings in a report."""
+        axis, held = self._terms.axes[number], self._axes[number]
         assert axis is not None
-        event = columns.event_time_ms if columns.times is None else columns.times[reading.at]
-        if self._refused(columns, reading.at, event, ingest_ms, axis.freshness_ms):
+        each = columns.times is not None or columns.parents is not None
+        event = columns.event_time_ms
+        if not each and self._untimely(event, ingest_ms, axis.freshness_ms):
             return
-        held = self._axes[reading.axis].get(reading.subject)
-        value = _number(columns.values[reading.at], reading.unit, axis.unit)
-        if value is None or (held is not None and held[0] >= event):
-            return
-        self._axes[reading.axis][reading.subject] = (event, axis.label(value))
-        index = event // self._terms.partition_ms
-        if index >= self._floor:
-            sums = self._sums.setdefault(index, [0.0, 0, 0.0, 0])
-            sums[2 * reading.axis] += value / axis.scale
-            sums[2 * reading.axis + 1] += 1
-            self._profiles.pop(index, None)
+        values, scale, index = columns.values, axis.scale, -1
+        sums: list[float] = []
+        for at, subject, unit in readings:
+            if each and (event := self._own_time(columns, at, ingest_ms, axis.freshness_ms)) < 0:
+                continue
+            before, value = held.get(subject), values[at]
+            if (before is not None and before[0] >= event) or not of_type(value, "number"):
+                continue
+            try:
+                number_in_unit = convert(value, unit, axis.unit)  # type: ignore[arg-type]
+            except (ArithmeticError, ValueError):
+                continue
+            held[subject] = (event, axis.label(number_in_unit))
+            if event // self._terms.partition_ms != index:
+                index = event // self._terms.partition_ms
+                sums = self._sums.setdefault(index, [0.0, 0, 0.0, 0]) if index >= self._floor else [0.0, 0, 0.0, 0]
+                self._profiles.pop(index, None)
+            sums[2 * number] += number_in_unit / scale
+            sums[2 * number + 1] += 1
 
     def _count(self, group: _Group, columns: ReportColumns, ingest_ms: int) -> None:
-        newest, values, times = self._newest, columns.values, columns.times
-        event, before = columns.event_time_ms, None
+        each = columns.times is not None or columns.parents is not None
+        event, before = columns.event_time_ms, -1
+        if not each and self._untimely(event, ingest_ms, group.freshness_ms):
+            return
+        newest, values = self._newest, columns.values
         keys: tuple[tuple[str, Component], ...] = ()
         visits: dict[tuple[str, Component], int] = {}
         for number, (at, field, unit, pair) in enumerate(group.samples):
-            if times is not None:
-                event = times[at]
-            if event <= newest.get(pair, -1) or self._refused(columns, at, event, ingest_ms, field.freshness_ms):
+            if each and (event := self._own_time(columns, at, ingest_ms, group.freshness_ms)) < 0:
                 continue
-            if not _valid(values[at], unit, field):
+            if event <= newest.get(pair, -1):
+                continue
+            value: Any = values[at]
+            if not of_type(value, field.type):
+                continue
+            if field.type == "number":
+                try:
+                    value = convert(value, unit, field.unit)
+                except (ArithmeticError, ValueError):
+                    continue
+            if check_domain(value, field) is not None:
                 continue
             if event != before:  # one look for all samples of one time
                 partition = event // self._terms.partition_ms
@@ -232,16 +258,24 @@ class SupportBook:
                     continue
                 before, keys = event, self._keys(group, event)
                 visits = self._visits.setdefault(partition, {})
-                self._profiles.pop(partition, None)
+                if self._profiles:
+                    self._profiles.pop(partition, None)
             newest[pair] = event
             key = keys[number]
             visits[key] = visits.get(key, 0) + 1
 
-    def _refused(self, columns: ReportColumns, at: int, event: int, ingest_ms: int, freshness_ms: int) -> bool:
-        """Whether a sample cannot count by its time; or for what it was computed from, which is not held here."""
-        if columns.parents is not None and columns.parents[at]:
-            return True
+    def _untimely(self, event: int, ingest_ms: int, freshness_ms: int) -> bool:
+        """Whether it was stale when it arrived, or ahead of the clocks."""
         return ahead(event, ingest_ms, self._skew) or check_age(event, ingest_ms, freshness_ms) is not None
+
+    def _own_time(self, columns: ReportColumns, at: int, ingest_ms: int, freshness_ms: int) -> int:
+        """The event time of one measurement; -1 where it cannot count by it, or for what it was computed from: that is
+        not held here.
+        """
+        if columns.parents is not None and columns.parents[at]:
+            return -1
+        event = columns.event_time_ms if columns.times is None else columns.times[at]
+        return -1 if self._untimely(event, ingest_ms, freshness_ms) else event
 
     def _keys(self, group: _Group, event: int) -> tuple[tuple[str, Component], ...]:
         labels = self._labels(group.looked_at, event)
@@ -279,30 +313,10 @@ def _looked_at(subject: Subject, place: str) -> tuple[Subject, ...]:
     return tuple(dict.fromkeys(s for s in (subject, place, cell_of(place)) if s is not None))
 
 
-def _readings(shape: Shape, axes: tuple[Axis | None, ...]) -> Iterator[_Reading]:
+def _readings(shape: Shape, axis: Axis) -> Iterator[_Reading]:
     """The measurements of a shape that an axis may be read from: good, live, in a unit that converts to the axis's."""
     for at, (key, name) in enumerate(zip(shape.keys, shape.names, strict=True)):
-        probe = Observation("", key.name, True, key.unit, shape.source, 0, 0, None, key.quality)
-        for number, axis in enumerate(axes):
-            if axis is None or name not in axis.names or key.origin != "live":
-                continue
-            if check_quality(probe) is None and unit_fault(key.unit, axis.unit)[0] is None:
-                yield _Reading(at, number, key.subject, key.unit)
-
-
-def _number(value: Any, unit: str | None, wanted: str) -> float | None:
-    """A number in the unit wanted, None where it is none."""
-    if not of_type(value, "number"):
-        return None
-    try:
-        return convert(value, unit, wanted)
-    except (ArithmeticError, ValueError):
-        return None
-
-
-def _valid(value: Any, unit: str | None, field: Field) -> bool:
-    """Whether a value is of the field's type and lies in its domain."""
-    if field.type != "number":
-        return of_type(value, field.type)
-    number = _number(value, unit, field.unit)
-    return number is not None and check_domain(number, field) is None
+        if name not in axis.names or key.origin != "live" or unit_fault(key.unit, axis.unit)[0] is not None:
+            continue
+        if check_quality(Observation("", key.name, True, key.unit, shape.source, 0, 0, None, key.quality)) is None:
+            yield _Reading(at, key.subject, key.unit)

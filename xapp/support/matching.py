@@ -95,7 +95,8 @@ def _pattern(subject: str | None, source: str) -> re.Pattern[str]:
         if name in seen:
             return f"(?P={name})"
         seen.add(name)
-        return f"(?P<{name}>[^{_BETWEEN}]+)" if last else f"(?P<{name}>[^/{_BETWEEN}]+)"
+        segment, plain = f"[^/{_BETWEEN}]+", f"(?:/[^/:{_BETWEEN}]+)*"
+        return f"(?P<{name}>{segment}{plain})" if last else f"(?P<{name}>{segment})"
 
     pattern = ""
     pieces = PLACEHOLDER.split(f"{subject or ''}{_BETWEEN}{source}")

@@ -92,7 +92,7 @@ class Axis:
 
     def label(self, value: float) -> str:
         """Which part a value in `unit` lies in; one on a split belongs to the upper part."""
-        return self.labels[bisect_right(self.splits, value)]
+        return LABELS[len(self.splits)][bisect_right(self.splits, value)]
 
 
 @dataclass(frozen=True, slots=True)
