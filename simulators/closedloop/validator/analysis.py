@@ -195,7 +195,8 @@ def _models(saved: Saved) -> Iterator[Fault]:
             (*path, "difference"): None if fits is None else fits.fraction.nll - fits.traffic.nll,
         }
         yield from _numbers(saved, wanted, NLL_TOLERANCE)
-        for name, model in (("traffic", fits and fits.traffic), ("fraction", fits and fits.fraction)):
+        for name in ("traffic", "fraction"):
+            model: Model | None = None if fits is None else getattr(fits, name)
             line = None if model is None else [model.constant, model.slope]
             yield from _ends(saved, (*path, name, "coefficients"), line, COEFFICIENT_TOLERANCE)
 

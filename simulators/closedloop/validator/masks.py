@@ -50,7 +50,11 @@ class Ordered:
     total: int
 
     def nearest(self, target: float) -> int:
-        """How many cells the mask of a target selects: the shortest prefix, at least one cell, whose τ is nearest."""
+        """How many cells the mask of a target selects: the shortest prefix, at least one cell, whose τ is nearest; 0
+        where there are no cells.
+        """
+        if not len(self.cell):
+            return 0
         # In whole numbers: τ = (outward + inward) / 2·total, and every target is a whole number of hundredths.
         apart = np.abs(100 * (self.outward + self.inward) - round(100 * target) * 2 * self.total)
         return int(apart.argmin()) + 1
