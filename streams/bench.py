@@ -16,7 +16,7 @@ from streams.bench_exactness import exactness_where_possible
 from streams.bench_kafka import measure_kafka
 from streams.bench_observing import measure_observing
 from streams.bench_optbench import measure_optbench
-from streams.bench_store import measure_store
+from streams.bench_store import measure_book, measure_store
 from streams.bench_study import measure_study
 from streams.logs import log_to_stderr
 
@@ -38,8 +38,8 @@ AIMS: Final = {
 def run_bench(out: Path) -> int:
     """Measure, print a table, write `out`. Exit code 0; 2 where `out` cannot be written."""
     log_to_stderr("warning")
-    figures = measure_decisions() | measure_store() | asyncio.run(measure_kafka()) | exactness_where_possible()
-    figures |= measure_one_key() | measure_observing() | measure_optbench() | measure_study()
+    figures = measure_decisions() | measure_store() | measure_book() | asyncio.run(measure_kafka())
+    figures |= exactness_where_possible() | measure_one_key() | measure_observing() | measure_optbench() | measure_study()
     machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
     print(f"{machine}\n\n| figure | measured | aim |\n|---|---|---|")
     for name, value in figures.items():

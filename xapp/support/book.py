@@ -71,7 +71,6 @@ class _Group(NamedTuple):
 
     place: str
     looked_at: tuple[Subject, ...]
-    freshness_ms: int
     samples: tuple[_Sample, ...]
     keys: dict[Labels, tuple[tuple[str, Component], ...]]
 
@@ -85,10 +84,10 @@ class _Reading(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """What of a shape is looked at. `readings`: per axis, load and CQI."""
+    """What of a shape is looked at. `readings`: per axis, load and CQI; `groups`: by how long their samples stand."""
 
     readings: tuple[tuple[_Reading, ...], ...]
-    groups: tuple[_Group, ...]
+    groups: dict[int, tuple[_Group, ...]]
 
 
 class SupportBook:
@@ -136,8 +135,8 @@ class SupportBook:
         for number, readings in enumerate(plan.readings):
             if readings:
                 self._read(number, readings, columns, ingest_ms)
-        for group in plan.groups:
-            self._count(group, columns, ingest_ms)
+        for freshness_ms, groups in plan.groups.items():
+            self._count(freshness_ms, groups, columns, ingest_ms)
 
     def window(self, asked: Iterable[Member], t_ms: int) -> Window:
         """The last whole partitions at t, for these members."""
@@ -146,10 +145,12 @@ class SupportBook:
         counts = [self._visits.get(index, {}) for index in indices]
         components: dict[Pair, Component] = {}
         visits: dict[Pair, tuple[int, ...]] = {}
+        quarter = quarter_of(t_ms, self._terms.utc_offset_min)
         for member in asked:
             pair = (member.field.name, member.subject)
             place = place_of(member.subject)
-            components[pair] = component = Component(place, *self._labels(_looked_at(member.subject, place), t_ms))
+            labels = self._labels(_looked_at(member.subject, place), t_ms)
+            components[pair] = component = Component(place, quarter, *labels)
             key = (pair[0], component)
             visits[pair] = tuple(count.get(key, 0) for count in counts)
         return Window(first, components, visits, tuple(map(self.profile, indices)))
@@ -174,14 +175,17 @@ class SupportBook:
     def _plan(self, shape: Shape) -> _Plan:
         if len(self._plans) >= _SHAPES:
             self._plans.clear()
-        together: dict[tuple[Subject, int], list[_Sample]] = {}
+        together: dict[int, dict[Subject, list[_Sample]]] = {}
         for at, member, unit in self._matching.of(shape):
             sample = _Sample(at, member.field, unit, (member.field.name, member.subject))
-            together.setdefault((member.subject, member.freshness_ms), []).append(sample)
-        groups = tuple(
-            _Group(place := place_of(subject), _looked_at(subject, place), freshness_ms, tuple(samples), {})
-            for (subject, freshness_ms), samples in together.items()
-        )
+            together.setdefault(member.freshness_ms, {}).setdefault(member.subject, []).append(sample)
+        groups = {
+            freshness_ms: tuple(
+                _Group(place := place_of(subject), _looked_at(subject, place), tuple(samples), {})
+                for subject, samples in by_subject.items()
+            )
+            for freshness_ms, by_subject in together.items()
+        }
         readings = tuple(() if axis is None else tuple(_readings(shape, axis)) for axis in self._terms.axes)
         found = self._plans[shape] = _Plan(readings, groups)
         return found
@@ -229,40 +233,35 @@ class SupportBook:
             sums[2 * number] += number_in_unit / scale
             sums[2 * number + 1] += 1
 
-    def _count(self, group: _Group, columns: ReportColumns, ingest_ms: int) -> None:
+    def _count(self, freshness_ms: int, groups: tuple[_Group, ...], columns: ReportColumns, ingest_ms: int) -> None:
+        """Count what stands equally long. What follows from the event time alone is worked out once for each time."""
         each = columns.times is not None or columns.parents is not None
-        event, before = columns.event_time_ms, -1
-        if not each and self._untimely(event, ingest_ms, group.freshness_ms):
+        event, before, partition, quarter = columns.event_time_ms, -1, -1, -1
+        if not each and self._untimely(event, ingest_ms, freshness_ms):
             return
-        newest, values = self._newest, columns.values
-        keys: tuple[tuple[str, Component], ...] = ()
+        newest, values, partition_ms = self._newest, columns.values, self._terms.partition_ms
         visits: dict[tuple[str, Component], int] = {}
-        for number, (at, field, unit, pair) in enumerate(group.samples):
-            if each and (event := self._own_time(columns, at, ingest_ms, group.freshness_ms)) < 0:
-                continue
-            if event <= newest.get(pair, -1):
-                continue
-            value: Any = values[at]
-            if not of_type(value, field.type):
-                continue
-            if field.type == "number":
-                try:
-                    value = convert(value, unit, field.unit)
-                except (ArithmeticError, ValueError):
+        for group in groups:
+            placed = -1
+            keys: tuple[tuple[str, Component], ...] = ()
+            for number, (at, field, unit, pair) in enumerate(group.samples):
+                if each and (event := self._own_time(columns, at, ingest_ms, freshness_ms)) < 0:
                     continue
-            if check_domain(value, field) is not None:
-                continue
-            if event != before:  # one look for all samples of one time
-                partition = event // self._terms.partition_ms
+                if event <= newest.get(pair, -1) or not _valid(values[at], unit, field):
+                    continue
+                if event != before:
+                    before, partition = event, event // partition_ms
+                    quarter = quarter_of(event, self._terms.utc_offset_min)
+                    if partition >= self._floor:
+                        visits = self._visits.setdefault(partition, {})
+                        self._profiles.pop(partition, None)
                 if partition < self._floor:
                     continue
-                before, keys = event, self._keys(group, event)
-                visits = self._visits.setdefault(partition, {})
-                if self._profiles:
-                    self._profiles.pop(partition, None)
-            newest[pair] = event
-            key = keys[number]
-            visits[key] = visits.get(key, 0) + 1
+                if event != placed:
+                    placed, keys = event, self._keys(group, quarter, event)
+                newest[pair] = event
+                key = keys[number]
+                visits[key] = visits.get(key, 0) + 1
 
     def _untimely(self, event: int, ingest_ms: int, freshness_ms: int) -> bool:
         """Whether it was stale when it arrived, or ahead of the clocks."""
@@ -277,33 +276,41 @@ class SupportBook:
         event = columns.event_time_ms if columns.times is None else columns.times[at]
         return -1 if self._untimely(event, ingest_ms, freshness_ms) else event
 
-    def _keys(self, group: _Group, event: int) -> tuple[tuple[str, Component], ...]:
-        labels = self._labels(group.looked_at, event)
+    def _keys(self, group: _Group, quarter: int, event: int) -> tuple[tuple[str, Component], ...]:
+        labels = (quarter, *self._labels(group.looked_at, event))
         found = group.keys.get(labels)
         if found is None:
             component = Component(group.place, *labels)
             found = group.keys[labels] = tuple((sample.field.name, component) for sample in group.samples)
         return found
 
-    def _labels(self, looked_at: tuple[Subject, ...], t_ms: int) -> Labels:
-        """Quarter, load and CQI of a subject as they are known for an instant."""
-        load, cqi = self._terms.axes
+    def _labels(self, looked_at: tuple[Subject, ...], t_ms: int) -> tuple[str, str]:
+        """Load and CQI of a subject as they are known for an instant."""
+        load, cqi = self._terms.load, self._terms.cqi
         return (
-            quarter_of(t_ms, self._terms.utc_offset_min),
-            _label(load, self._axes[0], looked_at, t_ms),
-            _label(cqi, self._axes[1], looked_at, t_ms),
+            ANY if load is None else _label(load, self._axes[0], looked_at, t_ms),
+            ANY if cqi is None else _label(cqi, self._axes[1], looked_at, t_ms),
         )
 
 
-def _label(
-    axis: Axis | None, readings: Mapping[Subject, tuple[int, str]], looked_at: tuple[Subject, ...], t_ms: int
-) -> str:
-    if axis is not None:
-        for subject in looked_at:
-            held = readings.get(subject)
-            if held is not None and check_age(held[0], t_ms, axis.freshness_ms) is None:
-                return held[1]
+def _label(axis: Axis, readings: Mapping[Subject, tuple[int, str]], looked_at: tuple[Subject, ...], t_ms: int) -> str:
+    for subject in looked_at:
+        held = readings.get(subject)
+        if held is not None and check_age(held[0], t_ms, axis.freshness_ms) is None:
+            return held[1]
     return ANY
+
+
+def _valid(value: Any, unit: str | None, field: Field) -> bool:
+    """Whether a value is of the field's type and lies in its domain."""
+    if not of_type(value, field.type):
+        return False
+    if field.type != "number":
+        return True
+    try:
+        return check_domain(convert(value, unit, field.unit), field) is None
+    except (ArithmeticError, ValueError):
+        return False
 
 
 def _looked_at(subject: Subject, place: str) -> tuple[Subject, ...]:
