@@ -49,17 +49,18 @@ def places(table: Table) -> Ints:
     if "case" in table.ints:
         place = _bounded(table.ints["case"], CASES)
     else:
-        place = _join(_numbers(table.ints["regime"].tolist(), REGIMES), table.ints["component"], COMPONENTS)
+        place = _join(numbers(table.ints["regime"].tolist(), REGIMES), table.ints["component"], COMPONENTS)
     if "family" in table.texts:
-        place = _join(place, _numbers(table.texts["family"], FAMILIES), len(FAMILIES))
+        place = _join(place, numbers(table.texts["family"], FAMILIES), len(FAMILIES))
     if "target" in table.floats:
-        place = _join(place, _numbers(table.floats["target"].tolist(), TARGETS), len(TARGETS))
+        place = _join(place, numbers(table.floats["target"].tolist(), TARGETS), len(TARGETS))
     if "partition" in table.ints:
         place = _join(place, table.ints["partition"], PARTITIONS)
     return place
 
 
-def _numbers(values: Sequence[Any], known: Sequence[Any]) -> Ints:
+def numbers(values: Sequence[Any], known: Sequence[Any]) -> Ints:
+    """The place of each value among those known, NOWHERE for another: int64[values]."""
     place = {value: number for number, value in enumerate(known)}
     return np.array([place.get(value, NOWHERE) for value in values], dtype=np.int64)
 

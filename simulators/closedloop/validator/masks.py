@@ -21,7 +21,7 @@ from simulators.closedloop.validator.design import (
     TARGETS,
     component_of,
 )
-from simulators.closedloop.validator.keys import Cube, cube
+from simulators.closedloop.validator.keys import Cube, cube, numbers
 from simulators.closedloop.validator.policy import policy
 from simulators.closedloop.validator.reading import Ints, Saved
 
@@ -64,18 +64,17 @@ def occupancy(saved: Saved) -> Ints:
     """Clean visits of each cell in each regime: int64[3, 15984]. Foreign rows are left out."""
     table = saved.tables[OCCUPANCY]
     found = np.zeros((len(REGIMES), PER_REGIME), dtype=np.int64)
-    for regime, cell, visits in zip(*(table.ints[name].tolist() for name in ("regime", "cell", "visits")), strict=True):
-        if regime in REGIMES and 0 <= cell < PER_REGIME:
-            found[REGIMES.index(regime), cell] = visits
+    regime, cell = numbers(table.ints["regime"].tolist(), REGIMES), table.ints["cell"]
+    known = (regime >= 0) & (cell >= 0) & (cell < PER_REGIME)
+    found[regime[known], cell[known]] = table.ints["visits"][known]
     return found
 
 
 def _groups(saved: Saved) -> Ints:
     """The unit and family of each row of cells.csv, 0…143; −1 for a foreign row."""
     table = saved.tables[CELLS]
-    regimes, components = table.ints["regime"], table.ints["component"]
-    regime = np.select([regimes == known for known in REGIMES], range(len(REGIMES)), -1)
-    family = np.array([FAMILIES.index(name) if name in FAMILIES else -1 for name in table.texts["family"]], np.int64)
+    components = table.ints["component"]
+    regime, family = numbers(table.ints["regime"].tolist(), REGIMES), numbers(table.texts["family"], FAMILIES)
     known = (regime >= 0) & (family >= 0) & (components >= 0) & (components < COMPONENTS)
     known &= (table.ints["cell"] >= 0) & (table.ints["cell"] < PER_REGIME)
     return np.where(known, (regime * COMPONENTS + components) * len(FAMILIES) + family, -1)
