@@ -312,7 +312,10 @@ class RegionState:
             decision=decision,
             control_value=decision_json(decision, record=False, extra=extra),
             record_value=decision_json(decision),
-            request_value=None if asked is None else self._request(decision, proposal, t_ms, asked),
+            # Of a replay that differs, no RETRY may have asked
+            request_value=None
+            if asked is None or decision.retry is None
+            else self._request(decision, proposal, t_ms, asked),
         )
 
     def episode(
