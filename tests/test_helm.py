@@ -50,6 +50,7 @@ from streams.kafka_cluster import KafkaCluster
 from streams.kafka_config import kafka_security
 from streams.keys import who_else, write_new
 from streams.settings import GuardSettings, load_contracts
+from streams.support_folder import load_support
 from streams.topics import topics
 
 KUBERNETES = ("1.25", "1.37")
@@ -109,7 +110,7 @@ def test_the_example_with_everything_shows_every_template() -> None:
     templates = "".join(path.read_text() for path in (CHART / "templates").rglob("*.yaml"))
     assert shown == set(re.findall(r"^kind: (\w+)$", templates, re.MULTILINE))
     assert {each["metadata"]["name"].rsplit("-", 1)[1] for each in all_of("everything", "ConfigMap")} == {
-        "appconfig", "kafka", "contracts", "dashboard",
+        "appconfig", "kafka", "contracts", "support", "dashboard",
     }  # fmt: skip
     assert shown - kinds("everything") == {"HorizontalPodAutoscaler"}  # KEDA makes its own
 
@@ -329,6 +330,7 @@ def test_the_descriptor_holds_settings_that_the_guard_takes(name: str) -> None:
         settings.stop_timeout_s + 1
     )
     paths = [settings.contracts_dir, settings.operator_tokens, settings.signing_key, *settings.trusted_keys]
+    paths.append(settings.support_dir)
     paths.append(read.controls.get("kafka_config"))
     mounted = [mount["mountPath"] for mount in guard(name)["volumeMounts"]]
     for path in paths:
@@ -450,6 +452,22 @@ def test_the_guard_loads_the_contracts_of_the_values(name: str, tmp_path: Path) 
     for file, text in config_map(name, "contracts").items():
         (tmp_path / file).write_text(text)
     assert load_contracts(tmp_path).keys() - load_contracts(None).keys() == {"prb-quota/1"}
+
+
+def test_the_guard_loads_the_support_terms_of_the_values_and_takes_maps_up_without_a_new_pod(tmp_path: Path) -> None:
+    for folder in ("contracts", "support"):
+        (tmp_path / folder).mkdir()
+        for file, text in config_map("everything", folder).items():
+            (tmp_path / folder / file).write_text(text)
+    assert dict(load_support(tmp_path / "support", load_contracts(tmp_path / "contracts")).newest) == {
+        "prb-quota/1": None
+    }
+
+    def pod(*options: str) -> Any:
+        return the("everything", "Deployment", *options)["spec"]["template"]
+
+    assert pod() == pod("--set", r"support.maps.north\.json=\{\}")
+    assert pod() != pod("--set", r"support.terms.prb-quota\.yaml=other")
 
 
 def test_the_names_and_ranges_of_controls_are_those_of_the_guard() -> None:
@@ -610,6 +628,9 @@ WRONG = [
     ({"controls": {"stop_timeout_s": 26}}, "terminationGracePeriodSeconds: 30"),
     ({"controls": {"shipped_contracts": False}}, "controls.shipped_contracts: false leaves no contract"),
     ({"contracts": {"files": {"../x.yaml": "a"}}}, "/contracts/files"),
+    ({"support": {"maps": {"m.json": "{}"}}}, "support.maps: a map needs its terms"),
+    ({"support": {"terms": {"a.json": "{}"}, "maps": {"a.json": "{}"}}}, "support: a.json stands in terms and in maps"),
+    ({"support": {"maps": {"m.yaml": "{}"}}}, "/support/maps"),
     ({"signing": {"key": "-----BEGIN PRIVATE KEY-----"}}, "/signing/key"),
     ({"signing": {"unsigned": True, "existingSecret": "a"}}, "signing.unsigned: not with"),
     ({"signing": {"trustedKeysConfigMap": "a"}}, "signing.existingSecret: needed"),
