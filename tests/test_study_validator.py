@@ -202,6 +202,12 @@ def planted(rows: list[Row], _: Saved) -> None:
         row["planted"] = "0"
 
 
+def one_cell_twice_instead_of_another(rows: list[Row], _: Saved) -> None:
+    """In a unit without visits, whose masks are its first cell."""
+    last = next(number for number, row in enumerate(rows) if rows[number + 1]["place"] == "0")
+    rows[last].update({name: rows[0][name] for name in ("cell", "outward", "inward")})
+
+
 def below_the_target_before(rows: list[Row], _: Saved) -> None:
     number = next(n for n, row in enumerate(rows) if n % 5 and int(rows[n - 1]["selected"]) > 1)
     rows[number]["selected"] = str(int(rows[number - 1]["selected"]) - 1)
@@ -263,7 +269,7 @@ CORRUPTIONS: Final[Mapping[str, tuple[Corruption, ...]]] = {
         member("protocol.json", "seeds", "blocks", "pilot", "first", value=1),
         member("protocol.json", "seeds", "master", value=-1),
     ),
-    "masks/order": (line("cells.csv", "place", "9"),),
+    "masks/order": (line("cells.csv", "place", "9"), table("cells.csv", one_cell_twice_instead_of_another)),
     "masks/flags": (cell("cells.csv", "outward", "0", unvisited_and_free),),
     "masks/changeable": (line("masks.csv", "changeable", one_more),),
     "masks/nested": (table("masks.csv", below_the_target_before),),

@@ -133,14 +133,14 @@ def _order(saved: Saved) -> Iterator[Fault]:
         for row in cells.rows[places[cells.rows] != np.arange(len(cells.rows))].tolist():
             yield Fault(CELLS, f"line {row + 2}", f"place {int(places[row])} is not the next of its unit and family")
         once, first = np.unique(cells.cell, return_index=True)
-        if len(once) < len(cells.cell):
-            twice = np.setdiff1d(np.arange(len(cells.cell)), first)
-            yield Fault(CELLS, f"line {int(cells.rows[twice[0]]) + 2}", "its cell is in the order twice")
-        if number % len(FAMILIES) == 0:
-            once_uniform, rows_uniform = once, cells.rows
-        elif not np.array_equal(once, once_uniform):
-            at = f"line {int(rows_uniform[0]) + 2}" if len(rows_uniform) else ""
-            yield Fault(CELLS, at, "the families of this unit do not order the same cells")
+        for row in np.delete(cells.rows, first).tolist():
+            yield Fault(CELLS, f"line {row + 2}", "its cell is in the order twice")
+        unit, family = divmod(number, len(FAMILIES))
+        regime, component = divmod(unit, COMPONENTS)
+        # Of 8 actions every one has a neighbour, so every cell of a component may change.
+        if len(missing := np.setdiff1d(np.flatnonzero(component == COMPONENT_OF), once)):
+            order = f"the {FAMILIES[family]} order of component {component} in regime {REGIMES[regime]}"
+            yield Fault(CELLS, "", f"{order} lacks {len(missing)} cells, the first {int(missing[0])}")
 
 
 def _flags(saved: Saved) -> Iterator[Fault]:
@@ -231,7 +231,7 @@ def _check(name: str, says: str, reads: tuple[str, ...], find: Callable[[Saved],
 
 
 CHECKS: Final = (
-    _check("order", "Both families of a unit order the same cells of its component, each once.", _CLEAN, _order),
+    _check("order", "Each family of a unit orders all cells of its component, each once.", _CLEAN, _order),
     _check("flags", "The cells in an order, and how they may change, are those of the clean policy.", (CELLS,), _flags),
     _check("changeable", "The number of changeable cells is that of the cells in the order.", _ALL, _changeable),
     _check(
