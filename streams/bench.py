@@ -18,6 +18,7 @@ from streams.bench_observing import measure_observing
 from streams.bench_optbench import measure_optbench
 from streams.bench_store import measure_book, measure_store
 from streams.bench_study import measure_study
+from streams.bench_support import measure_support
 from streams.logs import log_to_stderr
 
 AIMS: Final = {
@@ -40,6 +41,7 @@ def run_bench(out: Path) -> int:
     log_to_stderr("warning")
     figures = measure_decisions() | measure_store() | measure_book() | asyncio.run(measure_kafka())
     figures |= exactness_where_possible() | measure_one_key() | measure_observing() | measure_optbench() | measure_study()
+    figures |= measure_support()
     machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
     print(f"{machine}\n\n| figure | measured | aim |\n|---|---|---|")
     for name, value in figures.items():

@@ -11,11 +11,12 @@ from typing import Final
 import orjson
 
 from streams.telemetry import Decoder, SourceStatus, encode_report
+from xapp.contract import Contract
 from xapp.contract_loading import load_contract
 from xapp.evidence.store import EvidenceStore
 from xapp.model import Measurement, Report
 from xapp.support.book import SupportBook
-from xapp.support.terms import load_terms
+from xapp.support.terms import Terms, load_terms
 
 UES: Final = 30
 METRICS: Final = (("DRB.UEThpDl", "kbit/s"), ("CQI", "1"))
@@ -57,9 +58,9 @@ def fill(store: EvidenceStore, decoder: Decoder, values: Sequence[bytes], book: 
     return stored
 
 
-def measure_book(observations: int = 180_000, rounds: int = 3) -> dict[str, float]:
-    """Observations/s of decoding, storing and noting in a book of visits for which each of them is of matter: one
-    metric is a field of the contract, the other an axis and a field (the best of `rounds`).
+def gate() -> tuple[Contract, Terms]:
+    """A contract and its terms of support, for which each of the observations is of matter: one metric is a field of
+    the contract, the other an axis and a field.
     """
     throughput, cqi = (name for name, _ in METRICS)
     of_user = {"kind": "observed", "subject": "cell:{cell}/ue:{ue}", "sources": ["e2:gnb-{cell}"], "freshness_ms": 1000}
@@ -75,6 +76,12 @@ def measure_book(observations: int = 180_000, rounds: int = 3) -> dict[str, floa
             "expires_after_ms": 86_400_000,
         }
     )
+    return contract, terms
+
+
+def measure_book(observations: int = 180_000, rounds: int = 3) -> dict[str, float]:
+    """Observations/s of decoding, storing and noting in a book of visits (`gate`), the best of `rounds`."""
+    contract, terms = gate()
     values = messages(observations // (UES * len(METRICS)))
     rate = 0.0
     for _ in range(rounds):
