@@ -40,8 +40,8 @@ def run_bench(out: Path) -> int:
     """Measure, print a table, write `out`. Exit code 0; 2 where `out` cannot be written."""
     log_to_stderr("warning")
     figures = measure_decisions() | measure_store() | measure_book() | asyncio.run(measure_kafka())
-    figures |= exactness_where_possible() | measure_one_key() | measure_observing() | measure_optbench() | measure_study()
-    figures |= measure_support()
+    figures |= exactness_where_possible() | measure_one_key() | measure_observing() | measure_optbench()
+    figures |= measure_study() | measure_support()
     machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
     print(f"{machine}\n\n| figure | measured | aim |\n|---|---|---|")
     for name, value in figures.items():
