@@ -179,12 +179,28 @@ def audit(
     split: Split = None,
     seed: Seed = None,
     base: Base = None,
+    seed_leak: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND",
+            help="Plant a leak first, to see it found: note, id-parity, key-order, time-base, nonce, or position.",
+        ),
+    ] = None,
+    leak_share: Annotated[
+        float | None, typer.Option(help="The share of the items that leak, with --seed-leak: all, else.")
+    ] = None,
+    leak_family: Annotated[
+        str | None, typer.Option(metavar="FAMILY", help="Leak under this family alone, with --seed-leak.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
 ) -> None:
-    """Check a suite's own claims: judges, composition, hard negatives, and that no label shows. Exit 1 if one fails."""
+    """Check a suite's own claims, and that nothing but evidence tells of its labels. Exit 1 if a check fails."""
+    from streams.commands.optbench_audit import SeededLeak
     from streams.commands.optbench_audit import audit as audit_suite
     from streams.commands.optbench_suites import SuiteOptions
 
-    raise typer.Exit(audit_suite(SuiteOptions(suite, split, seed, base)))
+    leak = SeededLeak(seed_leak, leak_share, leak_family)
+    raise typer.Exit(audit_suite(SuiteOptions(suite, split, seed, base), as_json, leak))
 
 
 @optbench_app.command()

@@ -61,7 +61,7 @@ def render(
             lost = f"o{len(reports) + report.own.between(1, 9, 'lost')}"
             parents.insert(report.own.between(0, len(parents), "place of the lost"), lost)
         told = {"id": ids[id(report)], **report.told, "version": report.version, "parents": parents}
-        observations.append({key: told[key] for key in _KEYS})
+        observations.append({key: told[key] for key in MEMBERS})
     sources = {
         o.source: {
             "status": "outage", "retryable": o.retryable, "retry_after_ms": o.retry_after_ms,
@@ -72,10 +72,11 @@ def render(
     return observations, sources
 
 
-_KEYS: Final = (
+MEMBERS: Final = (
     "id", "name", "value", "unit", "source", "event_time_ms", "ingest_time_ms", "version", "quality", "schema",
     "parents", "origin",
 )  # fmt: skip
+"""Members of every observation, in their order."""
 
 
 def _parents_first(facts: Facts) -> Iterator[Exposure]:
