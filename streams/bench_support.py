@@ -12,8 +12,8 @@ from xapp.support.terms import Terms
 
 
 def measure_support(observations: int = 60_000, rounds: int = 5) -> dict[str, float]:
-    """`gated_ingest_ratio`: telemetry that one region takes in per CPU second under a gate, as part of that without one:
-    every observation counts for the gate, which is the most that it can cost (the best of `rounds` of each).
+    """`gated_ingest_ratio`: what one region takes in per CPU second under a gate, as part of that without one: every
+    observation counts for the gate, which is the most that it can cost (the best of `rounds` of each).
     """
     contract, terms = gate()
     values = messages(observations // (UES * len(METRICS)))

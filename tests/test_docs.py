@@ -93,6 +93,18 @@ ELSEWHERE = {
     "test_optbench_audit": {
         "test_an_audit_says_what_was_checked_and_fails_where_a_claim_does": r"wirelessops optbench audit",
     },
+    "test_support_live": {
+        "test_a_guard_applies_where_it_was_before_abstains_until_its_window_is_full_and_outlives_a_restart": (
+            r"(mkdir -p support|wirelessops support (build --terms|refresh) support/|wirelessops replay tuesday|"
+            r"wirelessops run .*--support-dir support).*"
+        ),
+    },
+    "test_support_stream": {
+        "test_a_map_shows_what_is_admitted_and_what_is_not_and_by_how_much": r"wirelessops support show .*",
+        "test_the_real_recordings_are_gated": (
+            r"(mkdir -p first gate|for f in Trial2|wirelessops support build --terms gate/|wirelessops replay Trial2).*"
+        ),
+    },
     "test_cli_verify": {
         "test_the_end_can_only_be_missed_where_a_checkpoint_knows_of_it": r"wirelessops verify records.jsonl --keys .*",
         "test_a_recording_is_read_compressed_too_and_one_cut_short_says_so": (
@@ -310,7 +322,7 @@ def test_every_command_that_a_document_names_exists_with_its_options() -> None:
             helps[words] = result.stdout if result.exit_code == 0 else ""
         return helps[words]
 
-    groups = ("contract", "keys", "optbench", "study")
+    groups = ("contract", "keys", "optbench", "study", "support")
     for document in DOCUMENTS:
         for said in re.findall(r"(?:^|[`|] ?)wirelessops ([^`|\n]+)", _inline(document), re.MULTILINE):
             words = [word for word in said.split("#")[0].split() if not word.startswith("-")]
@@ -329,6 +341,8 @@ def test_a_guard_takes_every_option_that_a_document_gives_it(tmp_path: Path) -> 
     lines = [line for document in DOCUMENTS for line in lines_of(document) if "wirelessops run --bootstrap" in line]
     assert lines
     assert CliRunner().invoke(app, ["keys", "new", "--out", str(tmp_path / "guard.pem")]).exit_code == 0
+    (tmp_path / "support").mkdir()
+    (tmp_path / "support" / "slicing.yaml").write_bytes((ROOT / "docs/examples/support-slicing.yaml").read_bytes())
     with socket.create_server(("127.0.0.1", 0)) as taken:
         for line in lines:
             port = taken.getsockname()[1]

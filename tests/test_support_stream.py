@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 import subprocess
@@ -570,10 +569,9 @@ def test_the_real_recordings_are_gated(tmp_path: Path, capsys: pytest.CaptureFix
         words += ["--recording", write(tmp_path / file.name, header, part)]
     gate = tmp_path / "gate"
     gate.mkdir()
-    terms = copy.deepcopy(scope_terms(contract_id="scope-scheduling/1", expires_after_ms=86_400_000))
-    terms["rule"] = {"min_visits": 12, "min_partitions": 14, "partitions": 15}
-    (gate / "t.json").write_bytes(orjson.dumps(terms))
-    assert said("support", "build", "--terms", gate / "t.json", *words, "--out", gate / "m.json")[0] == 0
+    terms = gate / "support-scope.yaml"
+    terms.write_bytes((ROOT / "docs" / "examples" / "support-scope.yaml").read_bytes())
+    assert said("support", "build", "--terms", terms, *words, "--out", gate / "m.json")[0] == 0
     capsys.readouterr()
     assert replay(files, as_json=True, support_dir=gate) == 0
     support = json.loads(capsys.readouterr().out)["support"]
