@@ -15,7 +15,6 @@ import jsonschema
 import orjson
 import pytest
 import yaml
-from guard_rig import contracts as loaded
 from replay_samples import DATA, SCOPE_HEADER, T0, scope_row, write
 from typer.testing import CliRunner
 
@@ -34,6 +33,8 @@ from streams.support_folder import SupportFolder, load_support, read_folder
 from streams.support_health import SupportHealth, alarming
 from streams.support_watch import MapsInForce, window_ms
 from streams.web.dossier import dossier
+from xapp.contract import Contract
+from xapp.contract_loading import load_contract
 from xapp.contracts import shipped
 from xapp.faithfulness import verify
 from xapp.support.reference_map import ReferenceMap, map_json, read_map
@@ -61,6 +62,11 @@ TERMS: dict[str, Any] = {
     "expires_after_ms": 3_600_000,
     "drift_partitions": 2,
 }
+def loaded(document: Mapping[str, Any]) -> dict[str, Contract]:
+    contract = load_contract(document)
+    return {contract.contract_id: contract}
+
+
 HERE = loaded(CONTRACT)
 TERMED = load_terms(TERMS)
 VERDICTS = ("SUPPORTED", "RUNTIME_ABSTAIN", "REFERENCE_ABSTAIN")
