@@ -337,11 +337,15 @@ def demo(
     seed: Annotated[int, typer.Option(min=0, help="Of the simulated network.")] = 7,
     as_json: Json = False,
     web_port: Annotated[int | None, typer.Option(help="Port of the page, at 127.0.0.1; none: no page.")] = None,
+    support: Annotated[
+        Path | None,
+        typer.Option("--support-dir", help="A folder of support terms and reference maps; none: no support gate."),
+    ] = None,
 ) -> None:
     """Broker, simulated RAN, faults, proposers and guard in one process; then what the guard was good for."""
     from streams.demo import run_demo
 
-    raise typer.Exit(run_demo(seconds, seed, as_json, web_port=web_port))
+    raise typer.Exit(run_demo(seconds, seed, as_json, web_port=web_port, support_dir=support))
 
 
 @app.command()

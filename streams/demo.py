@@ -9,6 +9,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import orjson
@@ -22,6 +23,7 @@ from streams.lifecycle import ExitWatchdog, first_of, run_bounded, until_signal
 from streams.logs import log_to_stderr
 from streams.settings import GuardSettings, SettingsError, check_port, load_contracts
 from streams.simulation import SimulatedRan, Simulation, Wire, raise_first, root_cause
+from streams.support_folder import load_support
 from xapp.actuation import ActuatorCheck
 from xapp.signing import KnownKeys
 
@@ -41,12 +43,18 @@ _SHOW_EVERY_S: Final = 0.25
 
 
 def run_demo(
-    seconds: float, seed: int, as_json: bool, out: TextIO | None = None, web_port: int | None = None
+    seconds: float,
+    seed: int,
+    as_json: bool,
+    out: TextIO | None = None,
+    web_port: int | None = None,
+    support_dir: Path | None = None,
 ) -> int:
     """Run for `seconds`, then print the counts: a table, or one JSON document. `out` of None is standard output.
 
-    `web_port`: the operator's page is at this port of 127.0.0.1 meanwhile. Exit codes: 0; 1 where a part failed, with
-    the reason on stderr; 2 where the port is taken; 130 where SIGINT or SIGTERM ended it early (the counts so far are
+    `web_port`: the operator's page is at this port of 127.0.0.1 meanwhile; `support_dir`: terms and maps of a support
+    gate. Exit codes: 0; 1 where a part failed, with the reason on stderr; 2 where the port is taken or the folder has a
+    fault; 130 where SIGINT or SIGTERM ended it early (the counts so far are
     printed).
     """
     log_to_stderr("warning")
@@ -54,14 +62,16 @@ def run_demo(
     with EmbeddedBroker() as broker:
         settings = GuardSettings.embedded(
             broker.bootstrap_servers, guard_name="demo", fetch_wait_ms=_GUARD_WAIT_MS, stop_timeout_s=_STOP_TIMEOUT_S,
-            web_port=web_port,
+            web_port=web_port, support_dir=support_dir,
         )  # fmt: skip
-        if web_port is not None:
-            try:
+        try:
+            load_support(support_dir, load_contracts(None))
+            if web_port is not None:
                 check_port(settings.web_host, web_port)
-            except SettingsError as error:
-                sys.stderr.write(f"{error}\n")
-                return EXIT_BAD_START
+        except SettingsError as error:
+            sys.stderr.write(f"{error}\n")
+            return EXIT_BAD_START
+        if web_port is not None:
             sys.stderr.write(f"the page: http://{settings.web_host}:{web_port}/\n")
         show = show_for(target, seconds, seed, as_json)
         demo = Demo(settings, seconds, seed, show)

@@ -254,10 +254,11 @@ def test_what_is_wrong_with_the_folder_is_told_with_its_place(folder: Path, tmp_
 
 
 def test_a_guard_is_not_started_with_a_bad_folder(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", "from streams.cli import main; main()", "run", "--support-dir", str(tmp_path)]
-    ran = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60, check=False)
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert "support: no terms in the folder (*.json, *.yaml, *.yml)" in ran.stderr.splitlines()
+    for name in ("run", "demo"):
+        command = [sys.executable, "-c", "from streams.cli import main; main()", name, "--support-dir", str(tmp_path)]
+        ran = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60, check=False)
+        assert (ran.returncode, ran.stdout) == (2, "")
+        assert "support: no terms in the folder (*.json, *.yaml, *.yml)" in ran.stderr.splitlines()
 
 
 def test_the_highest_version_counts_and_terms_without_a_map_are_in_force(folder: Path, tmp_path: Path) -> None:
