@@ -12,6 +12,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,10 @@ from simulators.closedloop import protocol, schedule
 from simulators.closedloop.files import ROWS, of_rows, rows_of
 from simulators.closedloop.loop import EPISODES, PARTITIONS
 from simulators.closedloop.protocol import FREEZE, frozen_digest
-from simulators.closedloop.tables import FileFault
+from simulators.closedloop.tables import FileFault, read
+from streams.commands.optbench_lines import NotRun
 from streams.commands.study_environment import commit
-from streams.commands.study_folder import NAMES, finished, manifest, state
+from streams.commands.study_folder import NAMES, finished, held, manifest, state
 
 ROOT = Path(__file__).parents[1]
 RUN = (sys.executable, "-c", "from streams.cli import main; main()", "study", "run")
@@ -116,11 +118,11 @@ CHANGES = {
     "thresholds.false_admission_bound": put("thresholds", "false_admission_bound", value=0.3),
     "cutoff.rule": put("cutoff", "rule", value="the one that looks best"),
     "cutoff.grid": put("cutoff", "grid", value=[1.0, 1.5]),
+    "cutoff.chosen": put("cutoff", "chosen", value=1.25),
     "hashes.code": put("hashes", "code", value=SHA),
     "hashes.validator": put("hashes", "validator", value=SHA),
     "hashes.schema": put("hashes", "schema", value=SHA),
     "hashes.policies.7": put("hashes", "policies", "7", value=SHA),
-    "hashes.masks": put("hashes", "masks", value=SHA),
 }
 
 
@@ -137,17 +139,22 @@ def test_a_protocol_that_differs_in_one_thing_is_refused_by_its_name(
     assert not (tmp_path / "study").exists()
 
 
-def test_other_seeds_are_refused_because_they_make_other_masks(study_protocol: Path, tmp_path: Path) -> None:
+def test_other_seeds_are_refused_because_they_make_other_masks_and_show_other_development(
+    study_protocol: Path, tmp_path: Path
+) -> None:
     other = edited(study_protocol, tmp_path / "other.json", change=put("seeds", "master", value=2027))
     ran = study_run("--out", tmp_path / "study", "--protocol", other)
     assert ran.exit_code == 2
-    assert [line.split(":")[0].strip() for line in ran.stderr.splitlines()[1:]] == ["hashes.masks"]
+    differences = {line.split(":")[0].strip() for line in ran.stderr.splitlines()[1:]}
+    assert {"hashes.masks", "cutoff.shown.cutoffs"} <= differences
+    assert {name.split(".")[0] for name in differences} == {"hashes", "cutoff"}
     assert not (tmp_path / "study").exists()
 
 
 FAULTS = {
     "hashes.frozen": (put("seeds", "master", value=1), False),
     "seeds.blocks: current and null share episode seeds": (put("seeds", "blocks", "null", "first", value=7_300), True),
+    "seeds.blocks.null.first": (put("seeds", "blocks", "null", "first", value=2**63 - 2_400), True),
     "seeds.blocks.pilot.count": (put("seeds", "blocks", "pilot", "count", value=100), True),
     "seeds.master": (put("seeds", "master", value=-1), True),
     "cutoff.chosen": (put("cutoff", "chosen", value=1.4), True),
@@ -284,10 +291,21 @@ def test_a_run_that_was_killed_is_no_study_and_a_run_in_another_process_makes_it
     assert {**before, "commit": None} == {**after, "commit": None}  # somebody may commit meanwhile
 
 
-@pytest.mark.parametrize("place", ["a file", "under a file", "/proc/study"])
+def test_two_runs_do_not_write_into_one_folder_at_once(tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    with held(folder):
+        with pytest.raises(NotRun, match="another run is writing there"), held(folder):
+            pass
+        with held(tmp_path / "other"):
+            pass
+    with held(folder):
+        assert contents(folder) == {}
+
+
+@pytest.mark.parametrize("place", ["file", "file/study"])
 def test_a_folder_that_cannot_be_is_told_in_one_line(place: str, study_protocol: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    out = {"a file": tmp_path / "file", "under a file": tmp_path / "file" / "study"}.get(place, Path(place))
+    out = tmp_path / place
     ran = study_run("--out", out, "--protocol", study_protocol)
     assert (ran.exit_code, ran.stderr.count("\n")) == (2, 1)
     assert str(out) in ran.stderr
@@ -332,12 +350,7 @@ BAD: dict[str, tuple[str, Callable[[bytes], bytes], str]] = {
     "an empty cell": ("masks.csv", line_of(2, lambda row: row.replace(b",uniform,", b",,")), "line 2, column family"),
     "another number": ("masks.csv", line_of(2, lambda row: row.replace(b"0.15,", b"0.150,")), "line 2, column target"),
     "a cell too many": ("null.csv", line_of(9, lambda row: row + b",1"), "line 9: 13 cells, and 12 columns"),
-    "a wrong sum": ("null.csv", line_of(2, lambda row: row[:-1] + b"999"), "line 2, column visits: not the sum"),
-    "a row twice": ("reference.csv", line_of(4, lambda row: row + b"\n" + row), "line 5: row of 5 0 2 where 5 0 3"),
-    "a row missing": ("reference.csv", lambda content: content[: content[:-1].rfind(b"\n") + 1], "1079 rows"),
     "a missing end": ("schedule.csv", lambda content: content[:-1], "line 1441: cut short"),
-    "another order": ("cells.csv", line_of(3, lambda row: row.replace(b",1,", b",2,", 1)), "line 3: place 2 of 5 0"),
-    "an unvisited cell": ("occupancy.csv", line_of(2, lambda row: row.rsplit(b",", 1)[0] + b",0"), "line 2: cell"),
     "a feature that is no number": ("drift_features.csv", line_of(7, lambda row: row + b"x"), "line 7, column unmet"),
     "no utf-8": ("cells.csv", line_of(5, lambda row: b"\xff" + row), "line 5: no UTF-8"),
     "a carriage return": ("masks.csv", line_of(2, lambda row: row + b"\r"), "line 2, column digest"),
@@ -347,11 +360,38 @@ BAD: dict[str, tuple[str, Callable[[bytes], bytes], str]] = {
 @pytest.mark.parametrize("what", sorted(BAD))
 def test_a_file_that_would_not_be_written_so_is_refused_with_file_line_and_column(what: str, study: Path) -> None:
     name, change, told = BAD[what]
-    files = {one: (study / one).read_bytes() for one in ROWS}
     with pytest.raises(FileFault) as refused:
-        rows_of({**files, name: change(files[name])})
+        read(name, change((study / name).read_bytes()))
     assert str(refused.value).startswith(f"{name}: "), refused.value
     assert told in str(refused.value)
+
+
+OTHER_GRID: dict[str, tuple[str, Callable[[bytes], bytes], str]] = {
+    "a wrong sum": ("null.csv", line_of(2, lambda row: row[:-1] + b"999"), "line 2, column visits: not the sum"),
+    "a row twice": ("reference.csv", line_of(4, lambda row: row + b"\n" + row), "line 5: row of 5 0 2 where 5 0 3"),
+    "a row missing": ("reference.csv", lambda content: content[: content[:-1].rfind(b"\n") + 1], "1079 rows"),
+    "another case": ("schedule.csv", line_of(2, lambda row: row.replace(b"0,5,0,", b"0,9,3,")), "line 2: row of 0 9 3"),
+    "fewer cases": ("schedule.csv", lambda content: content[: content[:-1].rfind(b"\n") + 1], "1439 rows"),
+    "another order": ("cells.csv", line_of(3, lambda row: row.replace(b",1,", b",2,", 1)), "line 3: place 2 of 5 0"),
+    "an unvisited cell": ("occupancy.csv", line_of(2, lambda row: row.rsplit(b",", 1)[0] + b",0"), "line 2: cell"),
+    "another stream": (
+        "drift_features.csv", lambda content: content.replace(b",pilot,", b",development,"), "line 17: row of 5 5 dev",
+    ),
+    "no stream": ("drift_features.csv", lambda content: content[: content.find(b"\n") + 1], "line 2: 0 rows"),
+}  # fmt: skip
+
+
+def test_files_of_another_grid_than_the_formal_one_are_refused_with_file_and_line(
+    study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {one: (study / one).read_bytes() for one in ROWS}
+    # Each file is parsed once, and again where it is changed: what is tested is what comes after.
+    monkeypatch.setattr("simulators.closedloop.files.read", cache(read))
+    for name, change, told in (OTHER_GRID[what] for what in sorted(OTHER_GRID)):
+        with pytest.raises(FileFault) as refused:
+            rows_of({**files, name: change(files[name])})
+        assert str(refused.value).startswith(f"{name}: "), refused.value
+        assert told in str(refused.value)
 
 
 # The commit
@@ -377,3 +417,16 @@ def test_the_commit_is_told_and_whether_files_differ_from_it_or_why_it_is_not_kn
     assert commit(tmp_path) == {"id": git("rev-parse", "HEAD").strip(), "dirty": False, "reason": None}
     (tmp_path / "a").write_text("2")
     assert commit(tmp_path)["dirty"] is True
+
+
+def test_the_commit_is_that_of_the_software_where_git_itself_runs_the_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a hook of another repository, whose variables git sets."""
+    if shutil.which("git") is None:
+        pytest.skip("no git here")
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    known = commit()
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / ".git"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / ".git" / "index"))
+    assert commit() == known

@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from simulators.closedloop.loop import ACTIONS, COMPONENTS, FAMILIES, PARTITIONS, REGIMES, STATES
-from simulators.closedloop.rows import Case, Ints, MaskRow, Rows, Stream, arms
-from simulators.closedloop.schedule import Seeds, partitions
+from simulators.closedloop.rows import Ints, MaskRow, Rows, Stream, arms
+from simulators.closedloop.schedule import Seeds, cases, partitions, streams
 from simulators.closedloop.tables import FileFault, read, write
 
 CELLS: Final = prod(STATES)
@@ -54,8 +54,8 @@ def rows_of(files: Mapping[str, bytes]) -> Rows:
     found = {name: read(name, files[name]) for name in ROWS}
     clean = list(product(REGIMES, range(COMPONENTS), range(PARTITIONS)))
     _keyed("masks.csv", found["masks.csv"], list(arms()))
-    schedule = tuple(Case(*row) for row in found["schedule.csv"])
-    _keyed("schedule.csv", found["schedule.csv"], [(number,) for number in range(len(schedule))])
+    schedule = cases()
+    _keyed("schedule.csv", found["schedule.csv"], [tuple(_values(case)) for case in schedule])
     return Rows(
         schedule,
         _counts("reference.csv", found["reference.csv"], clean).reshape(len(REGIMES), COMPONENTS, PARTITIONS, ACTIONS),
@@ -145,13 +145,11 @@ def _read_occupancy(rows: Sequence[tuple[int, int, int]]) -> Ints:
 
 
 def _read_streams(rows: Sequence[tuple[Any, ...]]) -> tuple[Stream, ...]:
-    found = []
-    for start in range(0, len(rows), PARTITIONS):
-        regime, demand, block = rows[start][:3]
-        part = rows[start : start + PARTITIONS]
-        for partition in range(PARTITIONS):
-            key = (regime, demand, block, partition)
-            if partition >= len(part) or part[partition][:4] != key:
-                raise FileFault(f"drift_features.csv: line {start + partition + 2}: no row of {_named(key)}")
-        found.append(Stream(regime, demand, block, np.array([row[4:] for row in part])))
-    return tuple(found)
+    _keyed(
+        "drift_features.csv", rows, [(*stream, partition) for stream in streams() for partition in range(PARTITIONS)]
+    )
+    features = np.array([row[4:] for row in rows])
+    return tuple(
+        Stream(*stream, features[place * PARTITIONS : (place + 1) * PARTITIONS])
+        for place, stream in enumerate(streams())
+    )

@@ -14,11 +14,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import asdict
 
-from simulators.closedloop import cutoff
 from simulators.closedloop.protocol import Protocol, made
-from simulators.closedloop.running import clean, fitted, prepare
+from simulators.closedloop.running import prepare
 from simulators.closedloop.schedule import MASTER_SEED, blocks
 
 
@@ -27,15 +25,14 @@ def freeze(master_seed: int = MASTER_SEED) -> Protocol:
     no cutoff.
     """
     seeds = blocks()
-    policies = fitted()
-    choice = cutoff.choose(
-        clean(policies, master_seed, seeds["pilot"]), clean(policies, master_seed, seeds["development"])
-    )
-    shown = {"units": choice.units, "cutoffs": [asdict(one) for one in choice.shown]}
-    return made(master_seed, seeds, choice.cutoff, shown, prepare(master_seed, seeds))
+    return made(master_seed, seeds, prepare(master_seed, seeds))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--master-seed", type=int, default=MASTER_SEED)
-    sys.stdout.buffer.write(freeze(parser.parse_args().master_seed).content())
+    try:
+        found = freeze(parser.parse_args().master_seed)
+    except ValueError as error:
+        parser.error(str(error))
+    sys.stdout.buffer.write(found.content())

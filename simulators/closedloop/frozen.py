@@ -30,6 +30,11 @@ FORMULAS: Final = {
     "calibration": "one-sided exact 95 % (Clopper-Pearson) upper bound of stable false admissions over the represented"
     " physical components, at most 0.20",
     "models": "logistic, of detection on log tau and on log fraction; NLL a row in nats; component-cluster bootstrap",
+    "power": "confirmed where the detections of a family do not fall from a target to the next",
+    "traffic_over_fraction": "confirmed where the 95 % component-cluster interval of the NLL of fraction less that of"
+    " traffic lies above 0",
+    "family_sufficiency": "confirmed where the upper end of the 95 % component-cluster interval of the gain from mask"
+    " family and its interaction with log tau is at most 0.01 nat",
     "alarm": "largest |z| of the features over the split-conformal limit: asks for a refresh, is never a fault",
 }  # fmt: skip
 """Name → what is computed, in words; docs/study.md has them at length."""

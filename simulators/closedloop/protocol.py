@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.resources import files
 from itertools import pairwise
 from typing import Annotated, Any, Final, Literal
@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from simulators.closedloop.draws import EPISODE_SEEDS, MASTER_SEEDS
+from simulators.closedloop.draws import MASTER_SEEDS
 from simulators.closedloop.frozen import FORMULAS, constants, cutoff_rule, schema_digest, thresholds
 from simulators.closedloop.loop import EPISODES, PARTITIONS
 from simulators.closedloop.rows import Block
@@ -41,7 +41,8 @@ class _Part(BaseModel):
 class SeedsPart(_Part):
     """Episode seeds of a block."""
 
-    first: Annotated[int, Field(ge=0, lt=EPISODE_SEEDS)]
+    first: Annotated[int, Field(ge=0, le=10**18 - PARTITIONS * EPISODES)]
+    """Seeds have 18 digits at most, as all integers of the tables."""
     count: Annotated[int, Field(ge=PARTITIONS * EPISODES, le=PARTITIONS * EPISODES)]
 
 
@@ -148,14 +149,15 @@ def differences(protocol: Protocol) -> list[str]:
 
 
 def prepared_differences(protocol: Protocol, prepared: Prepared) -> list[str]:
-    """How policies and masks differ from those of the protocol: a line for each. Asked before any fault is run."""
-    hashes = protocol.document["hashes"]
-    found = _compared("hashes.policies", hashes["policies"], prepared.policy_digests())
+    """How cutoff, policies and masks differ from the protocol's: a line for each. Asked before any fault is run."""
+    hashes, cutoff = protocol.document["hashes"], _cutoff(prepared)
+    found = _compared("cutoff", {name: protocol.document["cutoff"][name] for name in cutoff}, cutoff)
+    found += _compared("hashes.policies", hashes["policies"], prepared.policy_digests())
     return found + _compared("hashes.masks", hashes["masks"], prepared.masks_digest())
 
 
-def made(master_seed: int, blocks: Mapping[Block, Seeds], chosen: float, shown: Any, prepared: Prepared) -> Protocol:
-    """The protocol of this software with these seeds and this cutoff."""
+def made(master_seed: int, blocks: Mapping[Block, Seeds], prepared: Prepared) -> Protocol:
+    """The protocol of this software with these seeds, and what was prepared from them."""
     found: dict[str, Any] = {
         "format": FORMAT,
         "constants": constants(),
@@ -165,7 +167,7 @@ def made(master_seed: int, blocks: Mapping[Block, Seeds], chosen: float, shown: 
         },
         "formulas": FORMULAS,
         "thresholds": thresholds(),
-        "cutoff": {"chosen": chosen, **cutoff_rule(), "shown": shown},
+        "cutoff": {**_cutoff(prepared), **cutoff_rule()},
         "hashes": {**_hashes(), "policies": prepared.policy_digests(), "masks": prepared.masks_digest()},
     }
     found["hashes"]["frozen"] = frozen_digest(found)
@@ -192,6 +194,13 @@ def frozen_digest(told: Mapping[str, Any]) -> str:
     kept = {name: value for name, value in told.items() if name not in _OF_THE_RUN}
     kept["hashes"] = {k: v for k, v in told["hashes"].items() if k not in ("frozen", "environment")}
     return "sha256:" + hashlib.sha256(_canonical(kept)).hexdigest()
+
+
+def _cutoff(prepared: Prepared) -> dict[str, Any]:
+    """The cutoff that development episodes bear out, and what they showed."""
+    choice = prepared.choice
+    shown = {"units": choice.units, "cutoffs": [asdict(one) for one in choice.shown]}
+    return {"chosen": choice.cutoff, "shown": shown}
 
 
 def _of_this_software() -> dict[str, Any]:

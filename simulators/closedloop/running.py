@@ -10,18 +10,14 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simulators.closedloop import draws, masks, policy, rollout, schedule
+from simulators.closedloop import cutoff, draws, masks, policy, rollout, schedule
 from simulators.closedloop.loop import COMPONENTS, DIRECTIONS, FAMILIES, PARTITIONS, REGIMES
 from simulators.closedloop.rows import Block, Ints, MaskRow, Rows, Stream
 from simulators.closedloop.schedule import Seeds
-
-STREAMED: Final[tuple[Block, ...]] = ("reference", "pilot", "null", "current")
-"""The blocks of the drift alarm."""
 
 Table = NDArray[np.int8]
 
@@ -30,11 +26,13 @@ Table = NDArray[np.int8]
 class Prepared:
     """What stands before any fault is run.
 
-    `policies`: λ0 → int8[24, 111, 6]; `occupancy`: int64[3, 15984]; `reference`: int64[3, 24, 15, 8]; `cells`: the
-    changeable cells of each regime, component and family (144) in the order of the mask; `masks`: 720.
+    `policies`: λ0 → int8[24, 111, 6]; `choice`: of the cutoff, by clean development episodes; `occupancy`:
+    int64[3, 15984]; `reference`: int64[3, 24, 15, 8]; `cells`: the changeable cells of each regime, component and
+    family (144) in the order of the mask; `masks`: 720.
     """
 
     policies: Mapping[int, Table]
+    choice: cutoff.Choice
     occupancy: Ints
     reference: Ints
     cells: tuple[masks.Cells, ...]
@@ -50,20 +48,14 @@ class Prepared:
         return "sha256:" + hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def fitted() -> dict[int, Table]:
-    """λ0 → the policy fitted to it."""
-    return {regime: policy.fit(regime) for regime in REGIMES}
-
-
-def clean(policies: Mapping[int, Table], master_seed: int, seeds: Seeds) -> Ints:
-    """Traces of the policies without a fault over a block of episodes: int64[3, 24, 15, 8]."""
-    return _clean(policies, _drawn(master_seed, seeds))
-
-
 def prepare(master_seed: int, blocks: Mapping[Block, Seeds]) -> Prepared:
-    """Policies, clean reference, and masks. Raises ValueError for seeds outside the ranges of `draws`."""
+    """Policies, cutoff, clean reference, and masks. No episode of the current or the null block is drawn.
+
+    Raises ValueError for seeds outside the ranges of `draws`, and where development episodes bear out no cutoff.
+    """
     drawn = _drawn(master_seed, blocks["reference"])
-    policies = fitted()
+    policies = {regime: policy.fit(regime) for regime in REGIMES}
+    pilot, development = (_clean(policies, _drawn(master_seed, blocks[name])) for name in ("pilot", "development"))
     visits = {regime: rollout.occupancy(table, regime, drawn) for regime, table in policies.items()}
     cells: list[masks.Cells] = []
     found: list[masks.Mask] = []
@@ -76,6 +68,7 @@ def prepare(master_seed: int, blocks: Mapping[Block, Seeds]) -> Prepared:
                 found += masks.prefixes(ordered, family, visits[regime], regime, component)
     return Prepared(
         policies,
+        cutoff.choose(pilot, development),
         np.stack([visits[regime].ravel() for regime in REGIMES]),
         _clean(policies, drawn),
         tuple(cells),
@@ -93,7 +86,7 @@ def execute(
     return Rows(
         cases=schedule.cases(),
         reference=prepared.reference,
-        null=clean(prepared.policies, master_seed, blocks["null"]),
+        null=_clean(prepared.policies, _drawn(master_seed, blocks["null"])),
         current=np.concatenate(faulty),
         masks=tuple(map(_row, prepared.masks)),
         cells=tuple(np.column_stack((of.cell, of.outward, of.inward)).astype(np.int64) for of in prepared.cells),
@@ -133,10 +126,7 @@ def _row(mask: masks.Mask) -> MaskRow:
 
 
 def _streams(policies: Mapping[int, Table], master_seed: int, blocks: Mapping[Block, Seeds]) -> Iterator[Stream]:
-    """Clean partitions: reference, pilot and null as the policy was fitted, current as each of the regimes demands."""
-    drawn = [(block, _drawn(master_seed, blocks[block])) for block in STREAMED]
-    for regime, table in policies.items():
-        for block, uniforms in drawn:
-            for demand in REGIMES if block == "current" else (regime,):
-                features = rollout.aggregates(table, demand, uniforms, PARTITIONS).features()
-                yield Stream(regime, demand, block, features)
+    drawn = {block: _drawn(master_seed, blocks[block]) for block in schedule.STREAMED}
+    for regime, demand, block in schedule.streams():
+        features = rollout.aggregates(policies[regime], demand, drawn[block], PARTITIONS).features()
+        yield Stream(regime, demand, block, features)

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, get_args
 
-from simulators.closedloop.loop import DIRECTIONS, EPISODES, PARTITIONS
+from simulators.closedloop.loop import DIRECTIONS, EPISODES, PARTITIONS, REGIMES
 from simulators.closedloop.rows import Block, Case, arms
 
 MASTER_SEED: Final = 2026
 BLOCKS: Final[tuple[Block, ...]] = get_args(Block)
 """In the order in which they take their episode seeds."""
+STREAMED: Final[tuple[Block, ...]] = ("reference", "pilot", "null", "current")
+"""The blocks of the drift alarm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +51,14 @@ def partitions(seeds: dict[Block, Seeds]) -> Iterator[PartitionSeeds]:
     for block, of_block in seeds.items():
         for partition in range(PARTITIONS):
             yield PartitionSeeds(block, partition, of_block.first + partition * EPISODES, EPISODES)
+
+
+def streams() -> Iterator[tuple[int, int, Block]]:
+    """Regime of the policy, demand that it meets and block of each clean stream of the drift alarm, in order.
+
+    Reference, pilot and null are as the policy was fitted, current as each of the regimes demands.
+    """
+    for regime in REGIMES:
+        for block in STREAMED:
+            for demand in REGIMES if block == "current" else (regime,):
+                yield regime, demand, block

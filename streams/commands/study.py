@@ -24,6 +24,7 @@ from streams.commands.study_folder import (
     NAMES,
     faults_told,
     finished,
+    held,
     manifest,
     put_file,
     put_manifest,
@@ -44,26 +45,27 @@ def run(out: Path, threads: int, protocol_file: Path | None) -> int:
         frozen = _protocol(protocol_file)
         _refuse(protocol.differences(frozen))
         told = protocol.of_run(frozen, environment(), commit())
-        there = state(out, told)
+        state(out, told)
         put(_told_of(told, protocol_file))
-        prepared = prepare(frozen.master_seed, frozen.blocks)
+        prepared = _prepared(frozen)
         _refuse(protocol.prepared_differences(frozen, prepared))
         put(f"{len(prepared.policies)} policies and {len(prepared.masks)} masks, as frozen; no fault was run yet\n")
-        before = finished(out) if there == "finished" else None
-        if before is None:
-            with faults_told(out):
-                out.mkdir(parents=True, exist_ok=True)
-                put_file(out, protocol.FILE, told.content())
-        rows = execute(prepared, frozen.master_seed, frozen.blocks, threads)
-        put(_counts_of(rows, perf_counter() - started))
-        contents = _contents(told, rows, prepared)
-        if before is None:
-            with faults_told(out):
-                for name in NAMES:
-                    put_file(out, name, contents[name])
-                put_manifest(out, contents)
-        else:
-            _compare(out, before, contents)
+        with held(out):
+            there = state(out, told)  # again: another run may have ended there meanwhile
+            before = finished(out) if there == "finished" else None
+            if before is None:
+                with faults_told(out):
+                    put_file(out, protocol.FILE, told.content())
+            rows = execute(prepared, frozen.master_seed, frozen.blocks, threads)
+            put(_counts_of(rows, perf_counter() - started))
+            contents = _contents(told, rows, prepared)
+            if before is None:
+                with faults_told(out):
+                    for name in NAMES:
+                        put_file(out, name, contents[name])
+                    put_manifest(out, contents)
+            else:
+                _compare(out, before, contents)
         put(_ended(out, there, perf_counter() - started))
     return answer.code
 
@@ -76,6 +78,14 @@ def _protocol(file: Path | None) -> Protocol:
         raise NotRun(str(error)) from None
     except OSError as error:
         raise NotRun(f"{error.filename or file}: {error.strerror or error}") from None
+
+
+def _prepared(frozen: Protocol) -> Prepared:
+    """Raises NotRun where development episodes of these seeds bear out no cutoff."""
+    try:
+        return prepare(frozen.master_seed, frozen.blocks)
+    except ValueError as error:
+        raise NotRun(f"refused: {error}") from None
 
 
 def _refuse(differences: list[str]) -> None:

@@ -9,7 +9,7 @@ from simulators.closedloop.derived import DERIVED, derive
 from simulators.closedloop.files import ROWS, rows_of
 from simulators.closedloop.tables import read_document
 from streams.commands.optbench_answering import FAILED, answering, check_output, put
-from streams.commands.study_folder import faults_told, finished
+from streams.commands.study_folder import documents_told, faults_told, finished
 
 
 def analyse(folder: Path) -> int:
@@ -24,7 +24,8 @@ def analyse(folder: Path) -> int:
             frozen = protocol.read(protocol.FILE, contents[protocol.FILE])
             rows = rows_of({name: contents[name] for name in ROWS})
             leakage = read_document("leakage.json", contents["leakage.json"])
-        again = derive(rows, frozen.document, leakage)
+        with documents_told(folder):
+            again = derive(rows, frozen.document, leakage)
         differ = [name for name in DERIVED if again[name] != contents[name]]
         told = [f"{name}: {'other bytes' if name in differ else 'the same bytes'}\n" for name in DERIVED]
         put(f"from {len(ROWS)} files of rows, the frozen cutoff {frozen.cutoff}, and the audit\n" + "".join(told))

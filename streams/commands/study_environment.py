@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
 from pathlib import Path
@@ -44,6 +45,10 @@ def _unknown(reason: str) -> dict[str, Any]:
 
 
 def _git(root: Path, *words: str) -> str:
-    command = ["git", "-C", str(root), *words]
-    told = subprocess.run(command, capture_output=True, check=True, timeout=_SECONDS, text=True)  # noqa: S603 our own words
+    # Where git runs this itself, as in a hook, its variables name another repository than the one at `root`.
+    without = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    command, environment = ["git", "-C", str(root), *words], {**without, "LC_ALL": "C"}
+    told = subprocess.run(  # noqa: S603 our own words
+        command, env=environment, capture_output=True, check=True, timeout=_SECONDS, text=True
+    )
     return told.stdout.strip()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,6 +56,33 @@ def state(folder: Path, told: Protocol) -> State:
             "\n  ".join((f"{folder}: holds a study of another protocol; nothing there is overwritten", *differences))
         )
     return "finished" if MANIFEST in there else "unfinished"
+
+
+@contextmanager
+def documents_told(folder: Path) -> Iterator[None]:
+    """Within it, what is done with documents of a finished study; one of another shape than a run's is NotRun."""
+    try:
+        yield
+    except (LookupError, TypeError, AttributeError) as error:
+        why = f"a document is not as a run writes it ({type(error).__name__}: {error})"
+        raise NotRun(f"{folder}: {why}; `wirelessops study validate` says which") from error
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Makes the folder where it is not there; within it, no other run writes there. Raises NotRun where one does."""
+    with faults_told(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with faults_told(folder):
+            try:
+                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise NotRun(f"{folder}: another run is writing there") from None
+        yield
+    finally:
+        os.close(opened)
 
 
 def put_file(folder: Path, name: str, content: bytes) -> None:

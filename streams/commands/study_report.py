@@ -6,7 +6,7 @@ from pathlib import Path
 
 from simulators.closedloop.report import write
 from streams.commands.optbench_answering import answering, check_output, put
-from streams.commands.study_folder import faults_told, finished
+from streams.commands.study_folder import documents_told, faults_told, finished
 
 
 def report(folder: Path, out: Path | None) -> int:
@@ -17,7 +17,7 @@ def report(folder: Path, out: Path | None) -> int:
     with answering() as answer:
         check_output()
         contents = finished(folder)
-        with faults_told(folder):
+        with faults_told(folder), documents_told(folder):
             written = write(contents, out or folder / "report")
         put("".join(f"{path}\n" for path in written))
     return answer.code
