@@ -118,11 +118,9 @@ CHANGES = {
     "thresholds.false_admission_bound": put("thresholds", "false_admission_bound", value=0.3),
     "cutoff.rule": put("cutoff", "rule", value="the one that looks best"),
     "cutoff.grid": put("cutoff", "grid", value=[1.0, 1.5]),
-    "cutoff.chosen": put("cutoff", "chosen", value=1.25),
     "hashes.code": put("hashes", "code", value=SHA),
     "hashes.validator": put("hashes", "validator", value=SHA),
     "hashes.schema": put("hashes", "schema", value=SHA),
-    "hashes.policies.7": put("hashes", "policies", "7", value=SHA),
 }
 
 
@@ -136,6 +134,19 @@ def test_a_protocol_that_differs_in_one_thing_is_refused_by_its_name(
     first, *differences = ran.stderr.splitlines()
     assert FREEZE in first
     assert [line.split(":")[0].strip() for line in differences] == [member]
+    assert not (tmp_path / "study").exists()
+
+
+def test_a_policy_or_a_cutoff_that_is_not_what_was_prepared_is_refused_before_any_fault(
+    study_protocol: Path, tmp_path: Path
+) -> None:
+    """A cutoff of the grid, frozen by somebody who knows how, that its rule does not give on development episodes."""
+    policy = edited(study_protocol, tmp_path / "one.json", change=put("hashes", "policies", "7", value=SHA))
+    other = edited(policy, tmp_path / "other.json", change=put("cutoff", "chosen", value=1.25))
+    ran = study_run("--out", tmp_path / "study", "--protocol", other)
+    assert ran.exit_code == 2
+    differences = [line.split(":")[0].strip() for line in ran.stderr.splitlines()[1:]]
+    assert differences == ["cutoff.chosen", "hashes.policies.7"]
     assert not (tmp_path / "study").exists()
 
 
@@ -300,12 +311,14 @@ def test_two_runs_do_not_write_into_one_folder_at_once(tmp_path: Path) -> None:
             pass
     with held(folder):
         assert contents(folder) == {}
-
-
-@pytest.mark.parametrize("place", ["file", "file/study"])
-def test_a_folder_that_cannot_be_is_told_in_one_line(place: str, study_protocol: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    out = tmp_path / place
+    with pytest.raises(NotRun, match="file/study: Not a directory"), held(tmp_path / "file" / "study"):
+        pass
+
+
+def test_a_folder_that_cannot_be_is_told_in_one_line(study_protocol: Path, tmp_path: Path) -> None:
+    out = tmp_path / "file"
+    out.write_text("")
     ran = study_run("--out", out, "--protocol", study_protocol)
     assert (ran.exit_code, ran.stderr.count("\n")) == (2, 1)
     assert str(out) in ran.stderr
