@@ -286,6 +286,7 @@ INVALID: list[tuple[tuple[Any, ...], Any, str]] = [
     (("map", "colour"), 1, "$.support.map.colour: unknown key"),
     (("map", "map_id"), "", "$.support.map.map_id: must be a non-empty string"),
     (("map", "version"), True, "$.support.map.version: must be an integer"),
+    (("map", "version"), 0, "$.support.map.version: must be at least 1"),
     (("map", "expires_at_ms"), 1_800_000_000, "$.support.map.expires_at_ms: 1800000000 is no time in milliseconds"),
     (("drift",), {"exceeded": -1, "score": 1, "limit": 1}, "$.support.drift.exceeded: "),
     (("drift",), {"exceeded": 1, "score": "x", "limit": 1}, "$.support.drift.score: "),

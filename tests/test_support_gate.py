@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import gc
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,7 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support_rig import (
+    BINDINGS,
     CAPACITY,
+    CONTRACT,
     FULL,
     GATED,
     HERE,
@@ -39,9 +43,10 @@ from support_rig import (
 )
 
 from xapp.model import Measurement
+from xapp.support.book import Profile
 from xapp.support.carried import Asked, DriftClaim, MapClaim, Short, Support
 from xapp.support.component import Component
-from xapp.support.gate import judge, least_of
+from xapp.support.gate import SupportGate, judge, least_of
 from xapp.support.reference_map import DriftLimit
 from xapp.support.rule import SEVERITY
 
@@ -313,6 +318,43 @@ def test_a_steady_network_has_not_drifted_and_a_changed_one_has() -> None:
     assert (found.state, "has drifted" in found.because) == ("REFERENCE_ABSTAIN", True)
 
 
+@pytest.mark.parametrize(
+    "drift",
+    [
+        DriftClaim(0, 99.0, 3.0),  # above the limit, and no partition is
+        DriftClaim(2, None, 3.0),  # two are, and none was scored
+        DriftClaim(2, 3.0, 3.0),
+        DriftClaim(6, 4.0, 3.0),  # six of five
+    ],
+)
+def test_what_is_said_of_drift_must_agree_with_itself(drift: DriftClaim) -> None:
+    found = judged(replace(SOUND, drift=drift))
+    assert (found.state, found.because) == (
+        "REFERENCE_ABSTAIN",
+        "what is said of drift from reference map 'north' version 1 contradicts itself",
+    )
+
+
+def test_a_window_that_is_not_full_yet_lacks_visits_and_has_not_drifted() -> None:
+    """After the very first start: it could pass when the window is full, and no new map is needed for that."""
+    reference = built(recorded(60))
+    begun = [a for i in (NOW - 2, NOW - 1) for a in steady([i], 3 + i % 3, load=28.0 + i % 5)]
+    found = verdict(counted(begun), reference)
+    assert (found.state, found.earliest_ms) == ("RUNTIME_ABSTAIN", T + 2 * PARTITION)
+    assert carried(counted([]), reference).drift == DriftClaim(0, None, reference.drift[1].limit)  # type: ignore[union-attr]
+
+
+def test_scores_are_kept_of_the_window_only() -> None:
+    gate, reference, book = SupportGate(TERMED), built(recorded(60)), counted([])
+    for index in range(NOW, NOW + 40):
+        for one, ingest_ms in steady([index]):
+            book.observe(one, ingest_ms)
+        gate.drift(reference, book.window((), (index + 1) * PARTITION), (index + 1) * PARTITION)
+    del book
+    gc.collect()
+    assert 0 < sum(type(o) is Profile and o.index >= NOW for o in gc.get_objects()) <= 5
+
+
 def test_a_map_without_a_limit_watches_no_drift() -> None:
     assert carried(ENOUGH, built(recorded(6))).drift is None
 
@@ -360,7 +402,24 @@ def test_over_many_users_each_is_asked_and_the_derived_field_is_of_each() -> Non
     assert judge(short, GATED, many, T).state == "SUPPORTED"
     both = tuple(replace(a, current=(9, 9, 9, 9, 0)) if a.field == "capacity" else a for a in short.asked)
     found = judge(replace(short, asked=both), GATED, many, T)
-    assert [s.field for s in found.short] == ["index"]  # user 8's: user 7 has enough in all that the cell has
+    assert [s.field for s in found.short] == ["index"]
+
+
+def test_a_derived_field_of_each_user_rests_on_that_user_and_one_of_all_on_all() -> None:
+    fields = copy.deepcopy(CONTRACT["fields"])
+    both = {("sinr", "cell:1/ue:7"): (9, 9, 9, 9, 0), ("sinr", "cell:1/ue:8"): (0, 9, 9, 9, 9)}
+    for subject, state in (("cell:{cell}/ue:{ue}", "SUPPORTED"), (None, "RUNTIME_ABSTAIN")):
+        for name in ("rate", "index"):
+            fields[name] = fields[name] | {"subject": subject}
+        many = contract(fields=fields)
+        resolution = many.resolve(BINDINGS | {"ue": ("7", "8")})
+        sinr = asked(SOUND, SINR)
+        support = replace(
+            SOUND,
+            map=replace(SOUND.map, contract_digest=many.digest),  # type: ignore[type-var]
+            asked=(asked(SOUND, CAPACITY), *(replace(sinr, subject=s, current=c) for (_, s), c in both.items())),
+        )
+        assert judge(support, many, resolution, T).state == state
 
 
 def test_what_a_component_is_called_is_told_apart() -> None:

@@ -43,8 +43,8 @@ class MapClaim:
 
 @dataclass(frozen=True, slots=True)
 class DriftClaim:
-    """Of the window's partitions in the quarter of t: how many scored above the map's `limit`, and the highest score,
-    None where none was scored.
+    """Of the window's partitions in the quarter of t that have visits: how many scored above the map's `limit`, and the
+    highest score, None where none was scored.
     """
 
     exceeded: int
@@ -187,7 +187,8 @@ def _map(item: Any, path: str) -> MapClaim:
     for key in ("map_id", "digest", "contract_digest", "terms_digest"):
         if not isinstance(item[key], str) or not item[key]:
             _fail(f"{path}.{key}", "must be a non-empty string")
-    _integer(item["version"], f"{path}.version")
+    if _integer(item["version"], f"{path}.version") < 1:
+        _fail(f"{path}.version", "must be at least 1")
     for key in ("built_at_ms", "expires_at_ms"):
         fault = time_fault(_integer(item[key], f"{path}.{key}"))
         if fault is not None:

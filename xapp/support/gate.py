@@ -6,11 +6,10 @@ can check. Whatever is missing or does not fit abstains.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Final
 
 from xapp.contract import Contract, Member, Resolution
@@ -33,6 +32,7 @@ class SupportGate:
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
+        self._scored: tuple[DriftLimit | None, Mapping[Profile, float]] = (None, {})  # of the window that was last seen
 
     def carried(
         self, contract: Contract, reference_map: ReferenceMap | None, window: Window, resolution: Resolution, t_ms: int
@@ -61,18 +61,28 @@ class SupportGate:
         return judge(self.carried(contract, reference_map, window, resolution, t_ms), contract, resolution, t_ms)
 
     def drift(self, reference_map: ReferenceMap, window: Window, t_ms: int) -> DriftClaim | None:
-        """How the window's partitions that lie in the quarter of t score."""
+        """How the window's partitions that lie in the quarter of t score. One in which nothing was counted says nothing
+        of drift: it lacks support.
+        """
         quarter = quarter_of(t_ms, self.terms.utc_offset_min)
         limit = reference_map.drift.get(quarter)
         if not isinstance(limit, DriftLimit):
             return None
-        scores = [_score(limit, p) for p in window.profiles if self.terms.quarter_of_partition(p.index) == quarter]
-        return DriftClaim(sum(score > limit.limit for score in scores), max(scores, default=None), limit.limit)
+        scored_by, before = self._scored
+        known = before if scored_by is limit else {}
+        scores = {
+            p: known[p] if p in known else _score(limit, p)
+            for p in window.profiles
+            if p.visits and self.terms.quarter_of_partition(p.index) == quarter
+        }
+        self._scored = limit, scores
+        exceeded = sum(score > limit.limit for score in scores.values())
+        return DriftClaim(exceeded, max(scores.values(), default=None), limit.limit)
 
 
-@lru_cache(maxsize=4096)
 def _score(limit: DriftLimit, profile: Profile) -> float:
-    return limit.standard.score(features(profile, limit.components))
+    """Finite, as what an episode carries must be."""
+    return min(limit.standard.score(features(profile, limit.components)), sys.float_info.max)
 
 
 def asked_of(contract: Contract, resolution: Resolution) -> tuple[Member, ...]:
@@ -105,7 +115,8 @@ def _judge(support: Support, contract: Contract, resolution: Resolution, t_ms: i
     # What is derived is named only where each of its parents has enough by itself
     lacking = [asked for asked, state in observed if state == found] or [a for a, state in derived if state == found]
     short = tuple(_short(terms.rule, asked, found) for asked in lacking)
-    earliest = _earliest(support, contract, resolution, t_ms) if found == "RUNTIME_ABSTAIN" else None
+    asked = (*support.asked, *(a for a, _ in derived))
+    earliest = _earliest(support, asked, t_ms) if found == "RUNTIME_ABSTAIN" else None
     return SupportVerdict(found, _lacking(found, short, earliest, terms), support.map, short, earliest)
 
 
@@ -130,12 +141,20 @@ def _unusable(support: Support, contract: Contract, resolution: Resolution, t_ms
         yield f"{name} was built at {_clock(named.built_at_ms)}, after the decision"
     if t_ms > named.expires_at_ms:
         yield f"{name} expired at {_clock(named.expires_at_ms)}. {_REFRESH}"
+    if drift is not None and not _consistent(drift, terms.rule.partitions):
+        yield f"what is said of drift from {name} contradicts itself"
     if drift is not None and drift.exceeded >= terms.drift_partitions:
         yield (
             f"the network has drifted from {name}: {drift.exceeded} partitions of the window lie beyond its limit, "
             f"{terms.drift_partitions} are too many. {_REFRESH}"
         )
     yield from _misfits(support, contract, resolution, t_ms)
+
+
+def _consistent(drift: DriftClaim, partitions: int) -> bool:
+    """Whether the highest score lies above the limit exactly where some of the window's partitions do."""
+    above = drift.score is not None and drift.score > drift.limit
+    return above == (drift.exceeded > 0) and drift.exceeded <= partitions
 
 
 def _misfits(support: Support, contract: Contract, resolution: Resolution, t_ms: int) -> Iterator[str]:
@@ -178,13 +197,11 @@ def _derived(
     for name, f in contract.fields.items():
         if f.kind != "derived":
             continue
+        inputs = [
+            {m.key: by_pair[parent, m.subject] for m in resolution.by_field[parent]} for parent in contract.inputs[name]
+        ]
         for key in resolution.keys.get(name, (None,)):
-            parents = [
-                by_pair[parent, m.subject]
-                for parent in contract.inputs[name]
-                for m in resolution.by_field[parent]
-                if key is None or m.key is None or m.key == key or key not in resolution.keys[parent]
-            ]
+            parents = [a for of in inputs for a in ((of[key],) if key in of else of.values())]
             if len(parents) > 1:
                 least = least_of(name, parents, rule)
                 found.append((least, rule.judge(least.reference, least.current)))
@@ -220,28 +237,29 @@ def _short(rule: Rule, asked: Asked, state: State) -> Short:
     return Short(asked.field, asked.subject, asked.component, partitions, sum(missing[:partitions]))
 
 
-def _earliest(support: Support, contract: Contract, resolution: Resolution, t_ms: int) -> int | None:
+def _earliest(support: Support, short: Iterable[Asked], t_ms: int) -> int | None:
     """The first end of a partition at which all would pass if every partition from now on had enough.
 
     None where that is never; where the map has expired by then, or another quarter of the day has begun: what its
     components have is not known.
     """
     terms = support.terms
-    rule = terms.rule
-
-    def passes(ended: int) -> bool:
-        """After so many more partitions: each replaces the oldest one, whose slot it has."""
-        full = (rule.min_visits,) * ended
-        later = [replace(asked, current=full + asked.current[ended:]) for asked in support.asked]
-        observed = (rule.judge(asked.reference, asked.current) for asked in later)
-        derived = (state for _, state in _derived(contract, resolution, later, rule))
-        return all(state == "SUPPORTED" for state in (*observed, *derived))
-
-    ended = bisect_left(range(1, rule.partitions + 1), True, key=passes) + 1
+    ended = max(_needed(terms.rule, asked) for asked in short)
     at = (t_ms // terms.partition_ms + ended) * terms.partition_ms
     known = support.map is not None and at <= support.map.expires_at_ms
     same = quarter_of(at, terms.utc_offset_min) == quarter_of(t_ms, terms.utc_offset_min)
-    return at if ended <= rule.partitions and known and same else None
+    return at if known and same else None
+
+
+def _needed(rule: Rule, asked: Asked) -> int:
+    """How many more partitions have to end with enough visits: each replaces the oldest one, whose slot it has. The
+    reference has enough.
+    """
+    admitted = rule.adequate(asked.reference or ())
+    joint = rule.joint(asked.reference or (), asked.current)
+    gains = [ended for ended, (a, both) in enumerate(zip(admitted, joint, strict=True), 1) if a and not both]
+    missing = rule.min_partitions - sum(joint)
+    return gains[missing - 1] if missing > 0 else 0
 
 
 # In words.
