@@ -25,6 +25,7 @@ from simulators.closedloop import protocol, schedule
 from simulators.closedloop.files import ROWS, of_rows, rows_of
 from simulators.closedloop.loop import EPISODES, PARTITIONS
 from simulators.closedloop.protocol import FREEZE, frozen_digest
+from simulators.closedloop.running import execute, prepare
 from simulators.closedloop.tables import FileFault, read
 from streams.commands.optbench_lines import NotRun
 from streams.commands.study_environment import commit
@@ -107,6 +108,16 @@ def test_the_cutoff_is_what_its_rule_gives_on_what_development_showed(study_prot
     good = [one["cutoff"] for one in told["shown"]["cutoffs"] if one["stable"] == 0 and one["expected"] <= 0.05]
     assert told["chosen"] == good[0]
     assert told["grid"] == [one["cutoff"] for one in told["shown"]["cutoffs"]] == [1.0, 1.25, 1.5, 1.75, 2.0]
+
+
+def test_what_is_frozen_comes_without_an_episode_of_the_current_or_the_null_block(study_protocol: Path) -> None:
+    """Those two have seeds here that cannot be drawn."""
+    told = protocol.read("frozen.json", study_protocol.read_bytes())
+    nothing = schedule.Seeds(2**63, 2_400)
+    prepared = prepare(told.master_seed, {**told.blocks, "current": nothing, "null": nothing})
+    assert protocol.prepared_differences(told, prepared) == []
+    with pytest.raises(ValueError, match="episode seeds"):
+        execute(prepared, told.master_seed, {**told.blocks, "null": nothing, "current": nothing})
 
 
 SHA = "sha256:" + "0" * 64
