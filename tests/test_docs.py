@@ -92,6 +92,9 @@ ELSEWHERE = {
     },
     "test_optbench_audit": {
         "test_an_audit_says_what_was_checked_and_fails_where_a_claim_does": r"wirelessops optbench audit",
+        "test_a_suite_from_a_folder_is_audited_into_one_document_and_a_leak_names_its_check": (
+            r"wirelessops optbench audit --seed-leak .*"
+        ),
     },
     "test_support_live": {
         "test_a_guard_applies_where_it_was_before_abstains_until_its_window_is_full_and_outlives_a_restart": (
