@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -239,8 +240,8 @@ def test_an_axis_that_the_terms_leave_out_is_any() -> None:
 # Determinism and bounds
 
 
-def arrival(draw: Any) -> Arrival:
-    event = T - 60_000 + 500 * draw(st.integers(0, 130))
+def arrival(draw: Any, reach: int) -> Arrival:
+    event = T + 5_000 - 500 * draw(st.integers(0, reach))
     late = draw(st.sampled_from([0, 20, 900, 1100, 11_000]))
     said = draw(
         st.lists(
@@ -264,8 +265,9 @@ def arrival(draw: Any) -> Arrival:
 
 
 @st.composite
-def traffic(draw: st.DrawFn) -> list[Arrival]:
-    found = [arrival(draw) for _ in range(draw(st.integers(0, 40)))]
+def traffic(draw: st.DrawFn, reach: int = 130) -> list[Arrival]:
+    """In order of arrival; events reach so many half seconds back."""
+    found = [arrival(draw, reach) for _ in range(draw(st.integers(0, 40)))]
     return sorted(found, key=lambda one: one[1])
 
 
@@ -320,6 +322,68 @@ def test_forgetting_lets_nothing_count_twice() -> None:
     book.observe(report(T, sinr()), T)
     book.observe(old, T + 10)
     assert [sum(book.visits(i).values()) for i in range(NOW - 12, NOW)] == [0] * 12
+
+
+@given(traffic(reach=300))
+@settings(max_examples=60, deadline=None)
+def test_a_book_that_reads_back_far_enough_has_the_window_of_one_that_read_all(arrivals: list[Arrival]) -> None:
+    """One partition more than the window, and the longest freshness."""
+    since = (NOW - 6) * PARTITION - 12_000
+    assert told(counted(a for a in arrivals if a[1] >= since)) == told(counted(arrivals))
+
+
+def test_a_sample_of_two_sources_counts_once_however_they_interleave() -> None:
+    samples = [(event, source) for event in (T - 300, T - 200) for source in ("e2:1", "o1:1")]
+    for order in permutations(samples):
+        book = counted((report(event, sinr(), source=source), T - 100 + i) for i, (event, source) in enumerate(order))
+        assert sum(book.visits(NOW - 1).values()) == (2 if order[0][0] < T - 200 else 1)
+
+
+def counts(book: SupportBook) -> dict[Any, int]:
+    return {(index, key): n for index in range(NOW - 40, NOW + 10) for key, n in book.visits(index).items()}
+
+
+@given(traffic(reach=300), st.integers(0, 12))
+@settings(max_examples=60, deadline=None)
+def test_a_book_that_may_hold_less_only_ever_loses_visits(arrivals: list[Arrival], most: int) -> None:
+    book, everything = counted([], kept_partitions=60, max_held=most), counted(arrivals, kept_partitions=60)
+    for one, ingest_ms in arrivals:
+        book.observe(one, ingest_ms)
+        assert book.entries <= most
+    there = counts(everything)
+    assert all(count <= there.get(key, 0) for key, count in counts(book).items())
+    assert book.overflows or counts(book) == there
+
+
+def test_more_subjects_than_may_be_held_leave_the_book_without_visits_until_they_are_fewer() -> None:
+    book = counted(steady(range(NOW - 20, NOW)), max_held=200)
+    assert (book.overflows, window(book).visits[SINR]) == (0, (3,) * 5)
+    crowd = report(T + 100, *(sinr(ue=str(ue)) for ue in range(300)))
+    book.observe(crowd, T + 110)
+    assert (book.overflows, book.entries) == (1, 0)
+    assert window(book).visits[SINR] == (0,) * 5
+    for one, ingest_ms in steady(range(NOW, NOW + 8)):
+        book.observe(one, ingest_ms)
+    assert book.overflows == 1
+    assert window(book, T + 8 * PARTITION).visits[SINR] == (3,) * 5
+
+
+@pytest.mark.parametrize("leap_ms", [86_400_000, 30 * PARTITION])
+def test_a_clock_that_leapt_ahead_and_came_back_costs_a_window_and_no_more(leap_ms: int) -> None:
+    book = counted(steady(range(NOW - 20, NOW - 10)))
+    book.observe(measured(T + leap_ms), T + leap_ms)
+    for one, ingest_ms in steady(range(NOW - 10, NOW)):
+        book.observe(one, ingest_ms)
+    assert window(book).visits[SINR] == (3,) * 5
+
+
+@pytest.mark.parametrize("unit", ["%", "1"])
+def test_readings_beyond_all_measure_leave_a_profile_finite(unit: str) -> None:
+    book = counted([])
+    for i in range(200):
+        said = Measurement("RRU.PrbUsedDl", (1.7e308, -1.7e308)[i % 3 == 0], unit, "cell:1")
+        book.observe(report(T - 500 + i, said, sinr()), T - 200 + i)
+    assert abs(book.profile(NOW - 1).load) <= 1e9
 
 
 def test_terms_for_another_contract_are_refused() -> None:

@@ -1,11 +1,14 @@
 """The book of visits: where the network has been lately, as reports arrive (docs/support-gate.md, "Words").
 
 Pure: what a book holds follows from the reports in the order in which they arrived, and from when. It keeps the last
-partitions only, and of a subject only what those rest on.
+partitions only, and of a subject only what those rest on. Where that is more than it may hold, or where the clock of
+arrivals went back behind all that is kept, it begins anew: what it forgets are visits, and for want of them the gate
+abstains.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -21,8 +24,14 @@ from xapp.support.component import ANY, Component, cell_of, place_of, quarter_of
 from xapp.support.matching import Matching
 from xapp.support.terms import Axis, Terms
 
+MAX_HELD: Final = 1_000_000
+"""Counts, subjects and readings of axes that a book holds at most, some 250 MB."""
 _SHAPES: Final = 4096
 """Report shapes remembered; one that was forgotten is looked at again."""
+_PLANNED: Final = 100_000
+"""Measurements of remembered plans, all together."""
+_FAR: Final = 1e9
+"""A mean beyond so many multiples of a split is told as these: what is learned from it must be finite."""
 
 Subject = str | None
 Pair = tuple[str, Subject]
@@ -56,12 +65,16 @@ class Window:
 
 
 class _Sample(NamedTuple):
-    """A measurement of a shape that may be a visit. `at`: its place in the report."""
+    """A measurement of a shape that may be a visit. `at`: its place in the report; a float from `least` to `most` is
+    valid, of any other value it is looked at.
+    """
 
     at: int
     field: Field
     unit: str | None
     pair: Pair
+    least: float
+    most: float
 
 
 class _Group(NamedTuple):
@@ -76,7 +89,7 @@ class _Group(NamedTuple):
 
 
 class _Reading(NamedTuple):
-    """A measurement of a shape that an axis is read from. `at`: its place in the report."""
+    """A measurement of a shape that an axis is read from. `at`: its place in the report; `unit` None: the axis's."""
 
     at: int
     subject: Subject
@@ -94,10 +107,12 @@ class SupportBook:
     """See the module. Raises ValueError where the terms are for another contract.
 
     `kept_partitions`: how many are kept before the one that is running, at least those of the window; of none one more
-    than those, for a decision whose clock is a little behind that of the arrivals.
+    than those, for a decision whose clock is a little behind that of the arrivals. `max_held`: see `MAX_HELD`.
     """
 
-    def __init__(self, contract: Contract, terms: Terms, *, kept_partitions: int | None = None) -> None:
+    def __init__(
+        self, contract: Contract, terms: Terms, *, kept_partitions: int | None = None, max_held: int = MAX_HELD
+    ) -> None:
         if terms.contract_id != contract.contract_id:
             raise ValueError(f"terms for '{terms.contract_id}', the contract is '{contract.contract_id}'")
         self._terms, self._skew = terms, contract.max_clock_skew_ms
@@ -107,6 +122,11 @@ class SupportBook:
         self._matching = Matching(contract)
         self._shapes = Shapes(_SHAPES)
         self._plans: dict[Shape, _Plan] = {}
+        self._planned = 0  # measurements of those shapes
+        self._max_held = max_held
+        self._held = 0  # `entries`, kept up as they come
+        self._overflows = 0
+        self._begins = 0  # the first partition in which visits count
         self._running = -1  # the newest partition in which anything arrived
         self._floor = 0  # the oldest partition that is kept
         self._visits: dict[int, dict[tuple[str, Component], int]] = {}  # partition → (field, component) → visits
@@ -121,6 +141,11 @@ class SupportBook:
         counts = sum(map(len, self._visits.values()))
         return counts + len(self._newest) + sum(map(len, self._axes))
 
+    @property
+    def overflows(self) -> int:
+        """How often more came than may be held, so that all was forgotten."""
+        return self._overflows
+
     def observe(self, report: Report | ReportColumns, ingest_ms: int) -> None:
         """Count what of a report counts; `ingest_ms`: when it arrived. Raises ValueError for a value that is not
         finite, as the evidence store does.
@@ -129,14 +154,21 @@ class SupportBook:
         plan = self._plans.get(columns.shape)
         if plan is None:
             plan = self._plan(columns.shape)
-        if ingest_ms // self._terms.partition_ms > self._running:
-            self._advance(ingest_ms // self._terms.partition_ms)
+        partition = ingest_ms // self._terms.partition_ms
+        if partition < self._floor:  # the clock went back
+            self._forget(ingest_ms)
+            self._advance(partition)
+        elif partition > self._running:
+            self._advance(partition)
         # What load and channel were is read first: the visits of the same report were made under it
         for number, readings in enumerate(plan.readings):
             if readings:
                 self._read(number, readings, columns, ingest_ms)
         for freshness_ms, groups in plan.groups.items():
             self._count(freshness_ms, groups, columns, ingest_ms)
+        if self._held > self._max_held:
+            self._forget(ingest_ms)
+            self._overflows += 1
 
     def window(self, asked: Iterable[Member], t_ms: int) -> Window:
         """The last whole partitions at t, for these members."""
@@ -167,17 +199,19 @@ class SupportBook:
             for (_, component), count in self.visits(index).items():
                 total[component] = total.get(component, 0) + count
             load, loads, cqi, cqis = self._sums.get(index, (0.0, 0, 0.0, 0))
-            found = Profile(index, total, load / loads if loads else 0.0, cqi / cqis if cqis else 0.0)
+            found = Profile(index, total, _mean(load, loads), _mean(cqi, cqis))
             if index >= self._floor:
                 self._profiles[index] = found
         return found
 
     def _plan(self, shape: Shape) -> _Plan:
-        if len(self._plans) >= _SHAPES:
+        self._planned += len(shape.keys)
+        if len(self._plans) >= _SHAPES or self._planned > _PLANNED:
             self._plans.clear()
+            self._planned = len(shape.keys)
         together: dict[int, dict[Subject, list[_Sample]]] = {}
         for at, member, unit in self._matching.of(shape):
-            sample = _Sample(at, member.field, unit, (member.field.name, member.subject))
+            sample = _Sample(at, member.field, unit, (member.field.name, member.subject), *_range(member.field, unit))
             together.setdefault(member.freshness_ms, {}).setdefault(member.subject, []).append(sample)
         groups = {
             freshness_ms: tuple(
@@ -204,6 +238,18 @@ class SupportBook:
             if axis is not None:
                 for subject in [s for s, (event, _) in readings.items() if event + axis.freshness_ms < since]:
                     del readings[subject]
+        self._held = self.entries
+
+    def _forget(self, ingest_ms: int) -> None:
+        """Begin anew: visits count again in partitions in which no reading of an axis stands that was forgotten."""
+        for held in (self._visits, self._sums, self._profiles):
+            held.clear()
+        for readings in self._axes:
+            readings.clear()
+        self._newest.clear()
+        self._held = 0
+        longest = max((axis.freshness_ms for axis in self._terms.axes if axis is not None), default=0)
+        self._begins = (ingest_ms + self._skew + longest) // self._terms.partition_ms + 1
 
     def _read(self, number: int, readings: tuple[_Reading, ...], columns: ReportColumns, ingest_ms: int) -> None:
         """What an axis (0 load, 1 CQI) is now, by its readings in a report."""
@@ -213,18 +259,23 @@ class SupportBook:
         event = columns.event_time_ms
         if not each and self._untimely(event, ingest_ms, axis.freshness_ms):
             return
-        values, scale, index = columns.values, axis.scale, -1
+        values, scale, index, before_all = columns.values, axis.scale, -1, len(held)
         sums: list[float] = []
         for at, subject, unit in readings:
             if each and (event := self._own_time(columns, at, ingest_ms, axis.freshness_ms)) < 0:
                 continue
             before, value = held.get(subject), values[at]
-            if (before is not None and before[0] >= event) or not of_type(value, "number"):
+            if before is not None and before[0] >= event:
                 continue
-            try:
-                number_in_unit = convert(value, unit, axis.unit)  # type: ignore[arg-type]
-            except (ArithmeticError, ValueError):
+            if unit is None and type(value) is float:
+                number_in_unit = value
+            elif not of_type(value, "number"):
                 continue
+            else:
+                try:
+                    number_in_unit = convert(value, unit, axis.unit)  # type: ignore[arg-type]
+                except (ArithmeticError, ValueError):
+                    continue
             held[subject] = (event, axis.label(number_in_unit))
             if event // self._terms.partition_ms != index:
                 index = event // self._terms.partition_ms
@@ -232,6 +283,7 @@ class SupportBook:
                 self._profiles.pop(index, None)
             sums[2 * number] += number_in_unit / scale
             sums[2 * number + 1] += 1
+        self._held += len(held) - before_all
 
     def _count(self, freshness_ms: int, groups: tuple[_Group, ...], columns: ReportColumns, ingest_ms: int) -> None:
         """Count what stands equally long. What follows from the event time alone is worked out once for each time."""
@@ -240,28 +292,36 @@ class SupportBook:
         if not each and self._untimely(event, ingest_ms, freshness_ms):
             return
         newest, values, partition_ms = self._newest, columns.values, self._terms.partition_ms
+        held, begins = len(newest), max(self._floor, self._begins)
         visits: dict[tuple[str, Component], int] = {}
         for group in groups:
             placed = -1
             keys: tuple[tuple[str, Component], ...] = ()
-            for number, (at, field, unit, pair) in enumerate(group.samples):
+            for number, (at, field, unit, pair, least, most) in enumerate(group.samples):
                 if each and (event := self._own_time(columns, at, ingest_ms, freshness_ms)) < 0:
                     continue
-                if event <= newest.get(pair, -1) or not _valid(values[at], unit, field):
+                value = values[at]
+                if event <= newest.get(pair, -1):
+                    continue
+                if not (type(value) is float and least <= value <= most) and not _valid(value, unit, field):
                     continue
                 if event != before:
                     before, partition = event, event // partition_ms
                     quarter = quarter_of(event, self._terms.utc_offset_min)
-                    if partition >= self._floor:
+                    if partition >= begins:
                         visits = self._visits.setdefault(partition, {})
                         self._profiles.pop(partition, None)
-                if partition < self._floor:
+                if partition < begins:
                     continue
                 if event != placed:
                     placed, keys = event, self._keys(group, quarter, event)
                 newest[pair] = event
                 key = keys[number]
-                visits[key] = visits.get(key, 0) + 1
+                count = visits.get(key, 0)
+                visits[key] = count + 1
+                if not count:
+                    self._held += 1
+        self._held += len(newest) - held
 
     def _untimely(self, event: int, ingest_ms: int, freshness_ms: int) -> bool:
         """Whether it was stale when it arrived, or ahead of the clocks."""
@@ -301,6 +361,19 @@ def _label(axis: Axis, readings: Mapping[Subject, tuple[int, str]], looked_at: t
     return ANY
 
 
+def _mean(total: float, number: float) -> float:
+    """0 of none; what is no number, as a sum of infinities, is told as far off."""
+    mean = total / number if number else 0.0
+    return mean if -_FAR <= mean <= _FAR else math.copysign(_FAR, mean)
+
+
+def _range(field: Field, unit: str | None) -> tuple[float, float]:
+    """The floats in `unit` that are surely valid, both ends included; an empty range where each has to be looked at."""
+    if field.type != "number" or unit not in (None, field.unit):
+        return math.inf, -math.inf
+    return -math.inf if field.min is None else field.min, math.inf if field.max is None else field.max
+
+
 def _valid(value: Any, unit: str | None, field: Field) -> bool:
     """Whether a value is of the field's type and lies in its domain."""
     if not of_type(value, field.type):
@@ -326,4 +399,4 @@ def _readings(shape: Shape, axis: Axis) -> Iterator[_Reading]:
         if name not in axis.names or key.origin != "live" or unit_fault(key.unit, axis.unit)[0] is not None:
             continue
         if check_quality(Observation("", key.name, True, key.unit, shape.source, 0, 0, None, key.quality)) is None:
-            yield _Reading(at, key.subject, key.unit)
+            yield _Reading(at, key.subject, None if key.unit == axis.unit else key.unit)
