@@ -73,6 +73,8 @@ class Bench:
 
         All get the same proposal, made of the view (see `plain_proposal`).
         """
+        if not self.agents:
+            return {}
         case = Case(view, cast(Sealed, Poison(self.touched)))
         reply = plain_proposal(view)
         return {name: self._decided(name, case, reply) for name in self.agents}
