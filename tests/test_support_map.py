@@ -17,8 +17,10 @@ from support_rig import (
     TERMED,
     T,
     built,
+    capacity,
     counted,
     recorded,
+    report,
     steady,
 )
 
@@ -91,6 +93,31 @@ def test_a_refresh_from_the_same_buffer_is_labelled_a_smoke_test() -> None:
     assert built(recorded(31), recordings=("sha256:b",), **again).label == "REFRESHED"
 
 
+def test_the_same_buffer_is_known_however_it_was_cut_thinned_reordered_or_mixed() -> None:
+    buffer = recorded(30)
+    first = built(buffer, recordings=("sha256:a", "sha256:b"))
+    ends = buffer[-1][1]
+    cheats = {
+        "its end cut": [one for one in buffer if one[1] < ends - PARTITION],
+        "its beginning cut": buffer[40:],
+        "thinned": [one for i, one in enumerate(buffer) if i % 7],
+        "reordered": [one for pair in zip(buffer[1::2], buffer[::2], strict=False) for one in pair],
+        "mixed": [*steady(range(FIRST - DAY, FIRST - DAY + 9)), *buffer],
+    }
+    for what, arrivals in cheats.items():
+        made = built(arrivals, version=2, recordings=("sha256:c", "sha256:d"), previous=first)
+        assert made.label == "SMOKE_TEST", what
+    part = built(recorded(31), version=2, recordings=("sha256:b",), previous=first)
+    assert part.label == "SMOKE_TEST"  # one of its files
+    more = built(
+        [*steady(range(FIRST - QUARTER, FIRST - QUARTER + 9)), *buffer],
+        version=2,
+        recordings=("sha256:a", "sha256:e"),
+        previous=first,
+    )
+    assert more.label == "REFRESHED"  # a quarter that it had none of
+
+
 # Drift
 
 
@@ -111,6 +138,13 @@ def test_too_few_partitions_for_a_limit_say_so() -> None:
 
 
 # Reading
+
+
+def test_partitions_without_visits_calibrate_no_limit() -> None:
+    """As none is scored by it."""
+    since = (FIRST + 10) * PARTITION
+    arrivals = [(one if at >= since else report(one.event_time_ms, capacity(-1.0)), at) for one, at in recorded(30)]
+    assert built(arrivals).drift[1] == ("16 further partitions of this quarter: at least 19 are needed for a limit")
 
 
 def test_a_map_reads_back_to_what_was_written() -> None:
@@ -176,6 +210,8 @@ def _with(change: Callable[[dict[str, Any]], Any]) -> bytes:
         (_with(lambda d: d["visits"].append(d["visits"][0])), "$.visits[2]"),
         (_with(lambda d: d["visits"][0]["component"].update(load="middle")), "$.visits[0].component.load"),
         (_with(lambda d: d["drift"][1].update(because="no")), "$.drift[1]"),
+        (_with(lambda d: d["drift"].insert(1, d["drift"][0])), "$.drift[1]"),
+        (_with(lambda d: d["runs"].insert(0, d["runs"][0] | {"first": 7})), "$.runs[1]"),
         (_with(lambda d: d["drift"][1]["limit"]["mean"].pop()), "$.drift[1].limit"),
     ],
 )

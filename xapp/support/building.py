@@ -7,7 +7,7 @@ cover of that quarter calibrates the drift limit: those partitions the standard 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -73,15 +73,16 @@ def build(
         runs[quarter] = first
         run = range(first, first + terms.rule.partitions)
         visits |= _by_slot(book, run)
-        drift[quarter] = _drift_limit(book, run, [index for index in of_quarter if index not in run])
-    same = previous is not None and (previous.recordings == recordings or previous.visits == visits)
+        further = [index for index in of_quarter if index not in run and book.profile(index).visits]
+        drift[quarter] = _drift_limit(book, run, further)
+    refreshed = previous is None or _is_newer(runs, recordings, terms, previous)
     built = ReferenceMap(
         map_id=map_id,
         version=version,
         contract_id=contract.contract_id,
         contract_digest=contract.digest,
         terms_digest=terms.digest,
-        label="SMOKE_TEST" if same else "REFRESHED",
+        label="REFRESHED" if refreshed else "SMOKE_TEST",
         built_at_ms=built_at_ms,
         expires_at_ms=built_at_ms + terms.expires_after_ms,
         recordings=recordings,
@@ -100,6 +101,18 @@ def admissions(reference_map: ReferenceMap, rule: Rule) -> tuple[Admission, ...]
         enough = sum(rule.adequate(visits))
         found.append(Admission(field, component, enough, enough >= rule.min_partitions))
     return tuple(found)
+
+
+def _is_newer(runs: Mapping[int, int], recordings: Sequence[str], terms: Terms, previous: ReferenceMap) -> bool:
+    """Whether a map rests on what the one before it could not: a recording that is new to it, and, in a quarter of the
+    day, a reference that reaches further in time or that it had none of. So the same buffer is known however it was
+    cut, thinned, reordered or mixed with others. Partitions of other terms cannot be compared.
+    """
+    if set(recordings) <= set(previous.recordings):
+        return False
+    if previous.terms_digest != terms.digest:
+        return True
+    return any(first > previous.runs.get(quarter, -1) for quarter, first in runs.items())
 
 
 def _newest_run(indices: Sequence[int], length: int) -> int | None:

@@ -174,6 +174,11 @@ def read_map(data: bytes) -> ReferenceMap:
             errors.append((f"$.{name}", fault))
     if parsed.expires_at_ms < parsed.built_at_ms:
         errors.append(("$.expires_at_ms", "lies before built_at_ms"))
+    for rows in ("runs", "drift"):
+        quarters = [row.quarter for row in getattr(parsed, rows)]
+        errors += [
+            (f"$.{rows}[{i}]", "the quarter is listed twice") for i, q in enumerate(quarters) if q in quarters[:i]
+        ]
     visits: dict[tuple[str, Component], tuple[int, ...]] = {}
     for i, row in enumerate(parsed.visits):
         key = (row.field, row.component.component())
