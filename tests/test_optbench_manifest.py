@@ -15,7 +15,7 @@ from simulators.optbench import frozen
 from simulators.optbench import suite as suites
 from simulators.optbench.model import REFERENCES
 from simulators.optbench.suite import ManifestError, Suite, assembled, load, subset, write
-from streams.commands.optbench_lines import NotRun
+from streams.commands.answering import NotRun
 from streams.commands.optbench_suites import SuiteOptions, suite_of
 
 FILES = ("episodes.jsonl", "sealed.jsonl", "manifest.json")

@@ -14,8 +14,8 @@ from optbench_suites import suite as suite_of
 
 from simulators.optbench.agents import Completion
 from simulators.optbench.suite import subset, write
+from streams.commands.answering import NotRun
 from streams.commands.optbench import run
-from streams.commands.optbench_lines import NotRun
 from streams.commands.optbench_model import address, api_key, check_model
 from streams.commands.optbench_options import ModelOptions, RunOptions
 from streams.commands.optbench_suites import SuiteOptions

@@ -27,7 +27,7 @@ from simulators.closedloop.loop import EPISODES, PARTITIONS
 from simulators.closedloop.protocol import FREEZE, frozen_digest
 from simulators.closedloop.running import execute, prepare
 from simulators.closedloop.tables import FileFault, read
-from streams.commands.optbench_lines import NotRun
+from streams.commands.answering import NotRun
 from streams.commands.study_environment import commit
 from streams.commands.study_folder import NAMES, finished, held, manifest, state
 
@@ -335,9 +335,7 @@ def test_a_folder_that_cannot_be_is_told_in_one_line(study_protocol: Path, tmp_p
     assert str(out) in ran.stderr
 
 
-def test_a_disk_that_takes_no_more_is_told_in_one_line_and_leaves_no_part(
-    study_protocol: Path, tmp_path: Path
-) -> None:
+def test_a_disk_that_takes_no_more_is_told_in_one_line_and_leaves_no_part(study_protocol: Path, tmp_path: Path) -> None:
     folder = tmp_path / "study"
     ran = subprocess.run(
         [*RUN, "--out", str(folder), "--protocol", str(study_protocol)], capture_output=True, text=True, timeout=120,

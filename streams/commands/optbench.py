@@ -14,19 +14,12 @@ import orjson
 from simulators.optbench.agents import Bundle
 from simulators.optbench.backbones import RecordedReplies
 from simulators.optbench.bundles import ProposalLine
+from streams.commands.answering import NotRun, answering, check_output, others_output_on_stderr, put
 from streams.commands.documents import STDIN
 from streams.commands.optbench_agents import agents_of
-from streams.commands.optbench_answering import (
-    RESUMABLE,
-    RESUMED,
-    answering,
-    check_output,
-    others_output_on_stderr,
-    put,
-    tell_invalid,
-)  # fmt: skip
+from streams.commands.optbench_answering import RESUMABLE, RESUMED, tell_invalid
 from streams.commands.optbench_bundles import bundles_of, decided, scored
-from streams.commands.optbench_lines import NotRun, left_out, read_lines, stem
+from streams.commands.optbench_lines import left_out, read_lines, stem
 from streams.commands.optbench_options import (
     Proposer,
     RunOptions,

@@ -18,7 +18,7 @@ from typing import Any, Final
 from simulators.optbench.agents import Agent, Backbone
 from simulators.optbench.backbones import Watched
 from simulators.optbench.bundles import reason_of
-from streams.commands.optbench_lines import NotRun
+from streams.commands.answering import NotRun
 
 _PRIVATE: Final = "wirelessops_own_agent_"
 """What the names of modules begin with that were read from a FILE.py: none of them is any other module's name."""

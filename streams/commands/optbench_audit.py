@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from streams.commands.optbench_answering import FAILED, answering, check_output, put
-from streams.commands.optbench_lines import NotRun
+from streams.commands.answering import FAILED, NotRun, answering, check_output, put
 from streams.commands.optbench_suites import SuiteOptions, suite_of
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from simulators.optbench.agents import Bundle
 from simulators.optbench.backbones import Watched
 from simulators.optbench.results import Origin, Results, ResultsError
 from simulators.optbench.running import Progress, run
+from streams.commands.answering import Answer, NotRun
 from streams.commands.optbench_agents import Asked
-from streams.commands.optbench_answering import Answer, tell_invalid
-from streams.commands.optbench_lines import NotRun
+from streams.commands.optbench_answering import tell_failed, tell_invalid
 from streams.commands.optbench_options import Proposer
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def decided(
     """
     for asked, proposer in rows:
         bundles = bundles_of(suite, asked, proposer, results, parallel, watch(asked.row))
-        answer.tell_failed(asked.row, asked.backbone.failed)
+        tell_failed(answer, asked.row, asked.backbone.failed)
         tell_invalid(asked.row, bundles, frozenset((*asked.backbone.failed, *proposer.unasked)))
         yield asked, bundles
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from simulators.optbench.agents import Bundle
 from simulators.optbench.bundles import BundleError, ProposalLine, bundle_from, invalid_output, proposal_from, read_line
 from simulators.optbench.results import FORMAT
+from streams.commands.answering import NotRun
 from streams.commands.documents import STDIN, Unreadable, documents
 
 if TYPE_CHECKING:
@@ -17,10 +18,6 @@ if TYPE_CHECKING:
 
 SHOWN: Final = 20
 """Wrong lines of a file that are told; all are counted."""
-
-
-class NotRun(ValueError):
-    """What was asked for cannot be run, or what was handed in is not judged; the message says why, a line each."""
 
 
 def read_lines(

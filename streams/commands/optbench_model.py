@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from streams.commands.optbench_lines import NotRun
+from streams.commands.answering import NotRun
 
 if TYPE_CHECKING:
     from streams.commands.optbench_options import ModelOptions

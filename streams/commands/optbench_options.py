@@ -12,8 +12,9 @@ import orjson
 
 from simulators.optbench.agents import Backbone, Bundle
 from simulators.optbench.backbones import RecordedReplies
+from streams.commands.answering import NotRun
 from streams.commands.optbench_agents import is_own
-from streams.commands.optbench_lines import NotRun, left_out, read_proposals, stem
+from streams.commands.optbench_lines import left_out, read_proposals, stem
 from streams.commands.optbench_model import check_model, language_model, settings
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from streams.commands.answering import NotRun, answering, check_output, put
 from streams.commands.optbench_agents import agents_of
-from streams.commands.optbench_answering import RESUMED, answering, check_output, put
+from streams.commands.optbench_answering import RESUMED
 from streams.commands.optbench_bundles import decided
-from streams.commands.optbench_lines import NotRun
 from streams.commands.optbench_options import (
     ABLATIONS,
     RunOptions,

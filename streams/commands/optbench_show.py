@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import orjson
 
 from simulators.optbench.results import ResultsError, read
-from streams.commands.optbench_answering import answering, check_output, put
-from streams.commands.optbench_lines import NotRun
+from streams.commands.answering import NotRun, answering, check_output, put
 from streams.commands.optbench_suites import SuiteOptions, suite_of
 from streams.commands.optbench_view import rendered
 

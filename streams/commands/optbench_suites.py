@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-from streams.commands.optbench_lines import NotRun
+from streams.commands.answering import NotRun
 
 if TYPE_CHECKING:
     from simulators.optbench.model import Split

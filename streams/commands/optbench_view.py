@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import orjson
 
-from streams.commands.optbench_answering import put
+from streams.commands.answering import put
 
 WIDTH: Final = 80
 """Columns of what is no terminal; every table fits."""

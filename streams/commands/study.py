@@ -17,8 +17,7 @@ from simulators.closedloop.protocol import FREEZE, Protocol
 from simulators.closedloop.rows import Block, Rows
 from simulators.closedloop.running import Prepared, execute, prepare
 from simulators.closedloop.tables import FileFault, document
-from streams.commands.optbench_answering import answering, check_output, put
-from streams.commands.optbench_lines import NotRun
+from streams.commands.answering import NotRun, answering, check_output, put
 from streams.commands.study_environment import commit, environment
 from streams.commands.study_folder import (
     NAMES,

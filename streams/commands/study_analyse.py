@@ -8,7 +8,7 @@ from simulators.closedloop import protocol
 from simulators.closedloop.derived import DERIVED, derive
 from simulators.closedloop.files import ROWS, rows_of
 from simulators.closedloop.tables import read_document
-from streams.commands.optbench_answering import FAILED, answering, check_output, put
+from streams.commands.answering import FAILED, answering, check_output, put
 from streams.commands.study_folder import documents_told, faults_told, finished
 
 

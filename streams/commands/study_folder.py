@@ -15,7 +15,7 @@ from simulators.closedloop.derived import DERIVED
 from simulators.closedloop.files import ROWS
 from simulators.closedloop.protocol import Protocol
 from simulators.closedloop.tables import FileFault, document, read_document
-from streams.commands.optbench_lines import NotRun
+from streams.commands.answering import NotRun
 
 MANIFEST: Final = "manifest.json"
 NAMES: Final = (protocol.FILE, "seeds.csv", *ROWS, "leakage.json", *DERIVED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from simulators.closedloop.report import write
-from streams.commands.optbench_answering import answering, check_output, put
+from streams.commands.answering import answering, check_output, put
 from streams.commands.study_folder import documents_told, faults_told, finished
 
 

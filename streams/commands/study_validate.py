@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from streams.commands.optbench_answering import FAILED, answering, check_output, put
-from streams.commands.optbench_lines import NotRun
+from streams.commands.answering import FAILED, NotRun, answering, check_output, put
 from streams.commands.printing import printable
 
 if TYPE_CHECKING:
