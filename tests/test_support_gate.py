@@ -423,7 +423,6 @@ def test_a_derived_field_of_each_user_rests_on_that_user_and_one_of_all_on_all()
 
 
 def test_what_a_component_is_called_is_told_apart() -> None:
-    assert Component("cell:1", 1, "low", "high").id == "cell:1|1|low|high"
     assert Component("", 1, "any", "any").text == "the network, quarter 1, load any, cqi any"
     assert isinstance(SOUND.map, MapClaim)
     assert measured(T).source == "e2:1"

@@ -30,11 +30,6 @@ class Component(NamedTuple):
         place = self.place or "the network"
         return f"{place}, quarter {self.quarter}, load {self.load}, cqi {self.cqi}"
 
-    @property
-    def id(self) -> str:
-        """One word for a label or a node: `cell:1|2|low|high`."""
-        return f"{self.place}|{self.quarter}|{self.load}|{self.cqi}"
-
     def document(self) -> dict[str, str | int]:
         """Its JSON form."""
         return self._asdict()
