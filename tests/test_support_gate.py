@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -44,7 +45,7 @@ from support_rig import (
 
 from xapp.model import Measurement
 from xapp.support.book import Profile
-from xapp.support.carried import Asked, DriftClaim, MapClaim, Short, Support
+from xapp.support.carried import Asked, DriftClaim, MapClaim, Short, Support, read_support, support_document
 from xapp.support.component import Component
 from xapp.support.gate import SupportGate, judge, least_of
 from xapp.support.reference_map import DriftLimit
@@ -342,6 +343,16 @@ def test_a_window_that_is_not_full_yet_lacks_visits_and_has_not_drifted() -> Non
     found = verdict(counted(begun), reference)
     assert (found.state, found.earliest_ms) == ("RUNTIME_ABSTAIN", T + 2 * PARTITION)
     assert carried(counted([]), reference).drift == DriftClaim(0, None, reference.drift[1].limit)  # type: ignore[union-attr]
+
+
+def test_a_score_beyond_all_measure_is_a_number_in_the_record() -> None:
+    reference = built(recorded(60))
+    limit = reference.drift[1]
+    assert isinstance(limit, DriftLimit)
+    narrow = replace(limit, standard=replace(limit.standard, deviation=(5e-324,) * len(limit.standard.deviation)))
+    support = carried(ENOUGH, sealed(reference, drift={**reference.drift, 1: narrow}))
+    assert read_support(orjson.loads(orjson.dumps(support_document(support)))).drift == support.drift
+    assert judged(support).because.startswith("the network has drifted")
 
 
 def test_scores_are_kept_of_the_window_only() -> None:

@@ -6,7 +6,6 @@ can check. Whatever is missing or does not fit abstains.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -24,6 +23,7 @@ from xapp.support.terms import Terms, labels_of
 __all__ = ["Support", "SupportGate", "SupportVerdict", "judge"]
 
 _SHOWN: Final = 2  # components that a sentence names
+_HIGHEST: Final = 1e300  # of a score: a map may divide by next to nothing
 _REFRESH: Final = "A refresh of the reference map is needed."
 
 
@@ -82,7 +82,7 @@ class SupportGate:
 
 def _score(limit: DriftLimit, profile: Profile) -> float:
     """Finite, as what an episode carries must be."""
-    return min(limit.standard.score(features(profile, limit.components)), sys.float_info.max)
+    return min(limit.standard.score(features(profile, limit.components)), _HIGHEST)
 
 
 def asked_of(contract: Contract, resolution: Resolution) -> tuple[Member, ...]:
