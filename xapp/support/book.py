@@ -25,7 +25,7 @@ from xapp.support.matching import Matching
 from xapp.support.terms import Axis, Terms
 
 MAX_HELD: Final = 1_000_000
-"""Counts, subjects and readings of axes that a book holds at most, some 250 MB."""
+"""Counts, subjects and readings of axes that a book holds at most, some 160 MB."""
 _SHAPES: Final = 4096
 """Report shapes remembered; one that was forgotten is looked at again."""
 _PLANNED: Final = 100_000
