@@ -30,6 +30,7 @@ from simulators.closedloop.rows import Rows, Stream
 from simulators.closedloop.signal import z
 from streams.commands.study_analyse import analyse
 from streams.commands.study_folder import NAMES, put_manifest
+from streams.commands.study_report import report
 
 UNITS = (3, 24)
 HISTOGRAM = (0, 3, 4, 3, 2, 0, 0, 0)  # 12 visits
@@ -476,6 +477,31 @@ def test_a_component_is_falsely_admitted_once_by_whichever_of_its_units_are_stab
     assert stable == {component: [5, 7]}
 
 
+def test_a_component_that_abstains_in_the_null_is_represented_and_left_out_of_the_sensitivity(
+    study: Path, study_rows: Rows
+) -> None:
+    protocol, leakage = (json.loads((study / name).read_bytes()) for name in ("protocol.json", "leakage.json"))
+    before = json.loads((study / "calibration.json").read_bytes())
+    component = next(one["component"] for one in before["by_component"] if one["runtime_admitted"])
+    null = study_rows.null.copy()
+    null[:, component, :2] = 0
+    found = json.loads(derive(replace(study_rows, null=null), protocol, leakage)["calibration.json"])
+    assert found["represented"] == before["represented"]
+    assert found["sensitivity"]["represented"] == before["sensitivity"]["represented"] - 1
+    assert [one["runtime_admitted"] for one in found["by_component"] if one["component"] == component] == [[]]
+
+
+def test_where_no_unit_is_past_the_gates_nothing_of_power_is_confirmed(study: Path, study_rows: Rows) -> None:
+    protocol, leakage = (json.loads((study / name).read_bytes()) for name in ("protocol.json", "leakage.json"))
+    rows = replace(study_rows, reference=np.zeros_like(study_rows.reference))
+    found = derive(rows, protocol, leakage)
+    assert set(json.loads(found["analysis.json"])["nondecreasing"].values()) == {None}
+    status = {one["id"]: one["status"] for one in map(json.loads, found["ledger.jsonl"].splitlines())}
+    for name in status:
+        if name.startswith(("power.", "structure.", "safety.")) or name == "coverage.runtime":
+            assert status[name] == "NOT_ESTIMABLE", name
+
+
 # The ledger.
 
 
@@ -569,6 +595,12 @@ def test_the_family_claim_holds_by_its_bound_and_warns_of_few_clusters(documents
         assert "may undercover" in claim.forbidden_inference
 
 
+def test_what_is_empty_is_counted_where_the_claim_says_so(documents: Mapping[str, Any]) -> None:
+    for mode in documents["leakage"]["modes"]:
+        claim = claim_of(documents, f"audit.{mode['mode']}.residual_empty")
+        assert claim.numerator == mode["cases"] - mode["verdicts"]["RESIDUAL_EMPTY"]["cases_with_residual"]
+
+
 def test_a_solver_comparison_with_nothing_left_to_choose_is_not_estimable(documents: Mapping[str, Any]) -> None:
     for mode in documents["leakage"]["modes"]:
         empty = mode["verdicts"]["RESIDUAL_EMPTY"]["cases_with_residual"] == 0
@@ -595,6 +627,20 @@ def test_analyse_names_a_verdict_that_its_rows_do_not_bear_out(
     put_manifest(folder, {name: (folder / name).read_bytes() for name in NAMES})
     assert analyse(folder) == 1
     assert "calibration.json: other bytes" in capfd.readouterr().out
+
+
+def test_a_document_of_another_shape_is_told_in_one_line(
+    study: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "changed"
+    shutil.copytree(study, folder)
+    for command, name in ((analyse, "leakage.json"), (lambda one: report(one, None), "calibration.json")):
+        (folder / name).write_text("{}\n")
+        put_manifest(folder, {name: (folder / name).read_bytes() for name in NAMES})
+        assert command(folder) == 2
+        told = capfd.readouterr().err
+        assert told.startswith(f"{folder}: a document is not as a run writes it")
+        assert told.count("\n") == 1
 
 
 def test_analyse_refuses_a_folder_without_a_finished_study(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

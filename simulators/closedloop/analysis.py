@@ -126,7 +126,7 @@ def analyse(verdicts: Verdicts, masks: Sequence[MaskRow], draws: int = DRAWS, se
         "admitted": int(verdicts.eligible.sum()),
         "rows": len(arms),
         "detections": counts,
-        "nondecreasing": {name: nondecreasing(of_family) for name, of_family in counts.items()},
+        "nondecreasing": {name: nondecreasing(found) if len(arms) else None for name, found in counts.items()},
         "models": pooled,
         "family": family,
         "within_family": {name: _compared(arms.of_family(place), draws, seed) for place, name in enumerate(FAMILIES)},

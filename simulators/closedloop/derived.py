@@ -94,21 +94,25 @@ def _arms(verdicts: Verdicts) -> Iterator[Sequence[Value]]:
 
 
 def _calibration(verdicts: Verdicts, null: Comparison, cutoff: float) -> dict[str, Any]:
-    """The document `calibration.json`: false admissions of reference-admitted units, counted by component."""
+    """The document `calibration.json`: false admissions of reference-admitted units, counted by component.
+
+    A component whose units all abstain in the null is represented, and cannot be falsely admitted: the sensitivity is
+    over those with a unit that is past the runtime gate there.
+    """
     stable: Flags = null.stable(cutoff) & verdicts.admitted
     signalling = null.signalling(cutoff)
     found = _told(calibrate(_any_regime(verdicts.admitted), _any_regime(stable)))
-    eligible = verdicts.eligible
+    answering = verdicts.admitted & null.supported()
     return {
         "unit": "physical component",
         "confidence": CONFIDENCE,
         **found,
-        "sensitivity": _told(calibrate(_any_regime(eligible), _any_regime(stable & eligible))),
+        "sensitivity": _told(calibrate(_any_regime(answering), _any_regime(stable))),
         "by_component": [
             {
                 "component": component,
                 "admitted": _regimes(verdicts.admitted[:, component]),
-                "runtime_admitted": _regimes(eligible[:, component]),
+                "runtime_admitted": _regimes(answering[:, component]),
                 "stable": _regimes(stable[:, component]),
                 "most_signalling": int(np.where(verdicts.admitted, signalling, 0)[:, component].max()),
             }

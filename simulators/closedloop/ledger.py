@@ -89,7 +89,7 @@ def _runtime(documents: Documents) -> Iterator[Claim]:
         "coverage.runtime", "coverage", "units past the reference gate", counts["eligible"], counts["admitted"],
         _share("units past the runtime gate", counts["eligible"], counts["admitted"]), None,
         f"every case of the unit, both directions: reference and current in the same partition, {_SUPPORT}",
-        "DESCRIPTIVE", "that thresholds of this simulator transfer to another system",
+        _described(counts["admitted"]), "that thresholds of this simulator transfer to another system",
     )  # fmt: skip
 
 
@@ -108,14 +108,16 @@ def _false_admission(documents: Documents) -> Iterator[Claim]:
         "safety.false_admission", "safety", "physical components represented among the reference-admitted units",
         found["false_admissions"], found["represented"], _bound(found["bound"]), _below(found["bound"]),
         f"the bound is at most {THRESHOLD}, on a clean schedule of its own seeds", found["status"],
-        "that the rate is zero where none was seen: the bound is the claim; nor the rate of any other cutoff",
+        "that the rate is zero where none was seen: the bound is the claim; nor the rate of any other cutoff; nor that "
+        "every component was put to the test: one whose units abstain in the null counts, and cannot be admitted",
     )  # fmt: skip
 
 
 def _sensitivity(documents: Documents) -> Iterator[Claim]:
     found = documents["calibration"]["sensitivity"]
     yield Claim(
-        "safety.false_admission_sensitivity", "safety", "physical components with a runtime-admitted unit",
+        "safety.false_admission_sensitivity", "safety",
+        "physical components with a unit past both gates in the clean null",
         found["false_admissions"], found["represented"], _bound(found["bound"]), _below(found["bound"]), None,
         "NOT_ESTIMABLE" if found["bound"] is None else "DESCRIPTIVE",
         "a second safety verdict: this row says how the first hangs on who is counted",
@@ -129,7 +131,7 @@ def _power(documents: Documents) -> Iterator[Claim]:
             f"power.{family}", "power", "units past both gates, at each target of affected clean traffic",
             found["detections"][family], found["admitted"],
             {"name": f"units stable in both directions at τ near {', '.join(map(str, TARGETS))}", "value": None}, None,
-            "detections do not fall from a target to the next", _confirmed(found["nondecreasing"][family]),
+            "detections do not fall from a target to the next", _held(found["nondecreasing"][family]),
             "that a small edit is harmless, or a fault without a detection absent: it may touch what is never visited",
         )  # fmt: skip
 
@@ -158,7 +160,7 @@ def _comparison(name: str, population: str, found: Mapping[str, Any], rule: str 
     if found["difference"] is None:
         status = "NOT_ESTIMABLE"
     elif rule is not None:
-        status = _confirmed(found["interval"][0] > 0.0)
+        status = _held(found["interval"][0] > 0.0)
     return Claim(
         name, "structure", population, None, None,
         {"name": "NLL a row of log nominal fraction less that of log affected traffic, nats",
@@ -177,9 +179,9 @@ def _family(documents: Documents) -> Iterator[Claim]:
          "value": found["gain"]},
         None if bound is None else [None, bound],
         f"the upper end of the 95 % component-cluster interval is at most {rule} nat",
-        "NOT_ESTIMABLE" if bound is None else _confirmed(bound <= rule),
-        f"that the families have equal coefficients; a percentile bootstrap over {clusters} clusters may undercover in "
-        "favour of sufficiency",
+        _held(None if bound is None else bound <= rule),
+        "that the families have equal coefficients, or, where it is not confirmed, that the family matters; a "
+        f"percentile bootstrap over {clusters} clusters may undercover in favour of sufficiency",
     )  # fmt: skip
 
 
@@ -192,12 +194,13 @@ def _drift(documents: Documents) -> Iterator[Claim]:
         ("drift.same_demand", "clean partitions under the demand of the reference", own,
          "a rate in the field: partitions of a policy share their limit"),
         ("drift.other_demand", "clean partitions under another demand", other,
-         "that there was a fault: an alarm asks for a refresh of the reference; nor power against smaller drifts"),
+         "that there was a fault: an alarm asks for a refresh of the reference; nor power against smaller drifts; nor "
+         "how it answers a fault: none was scored"),
     ):  # fmt: skip
         alarms, partitions = sum(s["alarms"] for s in streams), PARTITIONS * len(streams)
         yield Claim(
             name, "drift", population, alarms, partitions, _share("partitions with an alarm", alarms, partitions), None,
-            rule, "DESCRIPTIVE" if streams else "NOT_ESTIMABLE", forbidden,
+            rule, _described(partitions), forbidden,
         )  # fmt: skip
 
 
@@ -213,19 +216,20 @@ def _refresh(documents: Documents) -> Iterator[Claim]:
 def _audit(documents: Documents) -> Iterator[Claim]:
     for mode in documents["leakage"]["modes"]:
         name, cases, verdicts = mode["mode"], mode["cases"], mode["verdicts"]
-        for verdict, counted, told, forbidden in (
-            ("LABEL_DEPENDENT", "cases", "cases whose conflicts change with the hidden label, traces fixed",
+        for verdict, found, told, forbidden in (
+            ("LABEL_DEPENDENT", verdicts["LABEL_DEPENDENT"]["cases"],
+             "cases whose conflicts change with the hidden label, traces fixed",
              "that conflicts which do not change reveal nothing"),
-            ("SINGLETON_REVEAL", "cases", "cases in which a planted component stands alone in a conflict",
+            ("SINGLETON_REVEAL", verdicts["SINGLETON_REVEAL"]["cases"],
+             "cases in which a planted component stands alone in a conflict",
              "that a solver which returns it has localised anything"),
-            ("RESIDUAL_EMPTY", "cases_with_residual", "cases with something left to choose after propagation",
-             "that what is left is hard, or a solver better on it"),
+            ("RESIDUAL_EMPTY", cases - verdicts["RESIDUAL_EMPTY"]["cases_with_residual"],
+             "cases with nothing left to choose after propagation",
+             "that solvers which agree there are equal, or that what is left in other cases is hard"),
         ):  # fmt: skip
-            found = verdicts[verdict][counted]
             yield Claim(
                 f"audit.{name}.{verdict.lower()}", "audit", f"planted pairs in development, conflicts of {name}",
-                found, cases, _share(told, found, cases), None, None, "DESCRIPTIVE" if cases else "NOT_ESTIMABLE",
-                forbidden,
+                found, cases, _share(told, found, cases), None, None, _described(cases), forbidden,
             )  # fmt: skip
 
 
@@ -273,5 +277,11 @@ def _below(bound: float | None) -> list[float | None] | None:
     return None if bound is None else [None, bound]
 
 
-def _confirmed(holds: bool) -> Status:
-    return "CONFIRMED" if holds else "NOT_CONFIRMED"
+def _held(rule: bool | None) -> Status:
+    """Whether a frozen rule held; None: there was nothing to hold it against."""
+    return "NOT_ESTIMABLE" if rule is None else "CONFIRMED" if rule else "NOT_CONFIRMED"
+
+
+def _described(denominator: int) -> Status:
+    """Of a share without a rule."""
+    return "DESCRIPTIVE" if denominator else "NOT_ESTIMABLE"

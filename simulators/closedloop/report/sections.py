@@ -73,7 +73,9 @@ def _calibration(study: Study) -> Iterator[Block]:
     yield tables.calibration(study)
     yield Paragraph(
         f"Claim safety.false_admission: {found['status']}. {share(found['false_admissions'], found['represented'])} "
-        "represented components; where none was seen, the rate is not shown to be zero: the bound is the claim."
+        "represented components; where none was seen, the rate is not shown to be zero: the bound is the claim. "
+        f"{found['represented'] - found['sensitivity']['represented']} of them abstain in the null and could not be "
+        "admitted, so that a zero of theirs is no evidence; the sensitivity leaves them out."
     )
     yield Picture(
         "figure-calibration",
@@ -86,7 +88,8 @@ def _power(study: Study) -> Iterator[Block]:
     yield Picture("figure-power", "Units past both gates that are stable in both directions, by target of τ.")
     yield tables.detections(study)
     for family in FAMILIES:
-        falls = "do not fall" if study.analysis["nondecreasing"][family] else "fall somewhere"
+        holds = study.analysis["nondecreasing"][family]
+        falls = "of nobody do nothing" if holds is None else "do not fall" if holds else "fall somewhere"
         yield Paragraph(f"{tables.FAMILY_NAME[family].capitalize()} masks: counts {falls} from a target to the next.")
 
 
@@ -133,7 +136,8 @@ def _family(study: Study) -> Iterator[Block]:
     yield tables.family(study)
     yield Paragraph(
         f"Claim structure.family_sufficiency: {status}. A percentile bootstrap over {clusters} clusters may undercover "
-        "in favour of sufficiency; and a bound below the rule would not show that families have equal coefficients."
+        "in favour of sufficiency; a bound below the rule does not show that families have equal coefficients, nor one "
+        "above it that the family matters."
     )
 
 
@@ -147,7 +151,8 @@ def _drift(study: Study) -> Iterator[Block]:
     )
     yield tables.drift(study)
     yield Paragraph(
-        "An alarm asks for a refresh of the reference map. It is no fault, and nothing is detected by it. Refresh, "
+        "An alarm asks for a refresh of the reference map. It is no fault, and nothing is detected by it; how it "
+        "answers a fault is not told, since no partition under one was scored. Refresh, "
         f"{refresh['label']}: after alarms of {share(refresh['asked'], len(study.drift['policies']))} policies, the "
         f"refresh came round to the same limit in {refresh['limit_unchanged']}, from {refresh['buffer']}. It shows "
         "that the path can be walked, and nothing of repair after real drift."

@@ -88,7 +88,7 @@ def calibration(study: Study) -> Table:
         ("components", "falsely admitted", "one-sided exact 95 % bound"),
         (
             row("represented past the reference gate", dict(found)),
-            row("with a runtime-admitted unit (sensitivity)", sensitivity),
+            row("of those, with a unit past the runtime gate in the null (sensitivity)", sensitivity),
             ("published: represented", share(published.FALSE_ADMISSIONS, published.REPRESENTED),
              number(published.FALSE_ADMISSION_BOUND)),
         ),

@@ -105,7 +105,10 @@ def _coverage(saved: Saved) -> dict[str, Wanted]:
     return {
         "execution.schedule": {**_share(run, scheduled), "status": "EXECUTED" if run == scheduled else "FAIL"},
         "coverage.reference": {**_share(admitted, UNITS), "status": "DESCRIPTIVE"},
-        "coverage.runtime": {**_share(eligible, admitted), "status": "DESCRIPTIVE"},
+        "coverage.runtime": {
+            **_share(eligible, admitted),
+            "status": "DESCRIPTIVE" if admitted else "NOT_ESTIMABLE",
+        },
         "coverage.components": {**_share(represented, COMPONENTS), "status": "DESCRIPTIVE"},
     }
 
@@ -139,11 +142,12 @@ def _power(analysis: Document) -> dict[str, Wanted]:
         low = interval[0] if isinstance(interval, list) and interval else None
         found[pooled]["status"] = _confirmed(isinstance(low, int | float) and low > 0)
     for family in FAMILIES:
+        holds = at(analysis, "nondecreasing", family)
         found[f"power.{family}"] = {
             "numerator": at(analysis, "detections", family),
             "denominator": analysis.get("admitted"),
             "value": None,
-            "status": _confirmed(at(analysis, "nondecreasing", family) is True),
+            "status": "NOT_ESTIMABLE" if holds is None else _confirmed(holds is True),
         }
         found[f"{pooled}.{family}"] = _compared(analysis, "within_family", family)
     bound, rule = at(analysis, "family", "bound"), at(analysis, "family", "rule")
@@ -199,7 +203,10 @@ def _audit(leakage: Document) -> dict[str, Wanted]:
             ("SINGLETON_REVEAL", "cases"),
             ("RESIDUAL_EMPTY", "cases_with_residual"),
         ):
-            share = _share(at(mode, "verdicts", verdict, counted), cases)
+            number = at(mode, "verdicts", verdict, counted)
+            if counted == "cases_with_residual" and isinstance(number, int) and isinstance(cases, int):
+                number = cases - number  # the claim counts where nothing is left
+            share = _share(number, cases)
             status = "DESCRIPTIVE" if cases else "NOT_ESTIMABLE"
             found[f"audit.{name}.{verdict.lower()}"] = {**share, "status": status}
         same, comparison = at(mode, "solvers", "same_supports"), at(mode, "solvers", "comparison")

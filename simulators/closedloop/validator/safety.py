@@ -23,11 +23,9 @@ from simulators.closedloop.validator.seeds import episodes
 from simulators.closedloop.validator.signal import FROZEN, cutoff
 from simulators.closedloop.validator.support import (
     Flags,
-    compared_cases,
     compared_null,
     reaches,
     reference_partitions,
-    runtime_partitions,
 )
 
 FILE: Final = "calibration.json"
@@ -35,10 +33,11 @@ TOLERANCE: Final = 1e-8
 
 
 def _by_unit(saved: Saved) -> tuple[Flags, Flags, Flags]:
-    """Admitted at the reference, and at runtime too: bool[3, 24]; partitions that signal in the clean stream."""
+    """Admitted at the reference, and at runtime in the clean stream too: bool[3, 24]; its partitions that signal."""
     admitted = reference_partitions(saved) >= MIN_PARTITIONS
-    both = admitted & (runtime_partitions(compared_cases(saved)) >= MIN_PARTITIONS)
-    signalling = reaches(compared_null(saved), cutoff(saved) or FROZEN).reshape(UNITS, PARTITIONS).sum(axis=1)
+    null = compared_null(saved)
+    both = admitted & (null.joint.reshape(UNITS, PARTITIONS).sum(axis=1) >= MIN_PARTITIONS)
+    signalling = reaches(null, cutoff(saved) or FROZEN).reshape(UNITS, PARTITIONS).sum(axis=1)
     shape = len(REGIMES), COMPONENTS
     return admitted.reshape(shape), both.reshape(shape), signalling.reshape(shape)
 
@@ -129,7 +128,7 @@ def _told(where: tuple[str, ...], said: Any, counted: Any) -> Fault:
     return Fault(FILE, " ".join(where), f"is {said!r}; by the clean stream {counted!r}")
 
 
-_TRACES: Final = ("protocol.json", "reference.csv", "current.csv", "null.csv")
+_TRACES: Final = ("protocol.json", "reference.csv", "null.csv")
 
 CHECKS: Final = (
     Check("null_apart", "safety", "The clean null shares no seed with any other block, nor traces with the reference.",
