@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any, Final
 
 from streams.settings_errors import SettingsError
@@ -18,14 +19,19 @@ from xapp.support.terms import Terms, read_terms
 _SUFFIXES: Final = frozenset({".json", ".yaml", ".yml"})
 Contents = Mapping[Path, bytes]
 """What stands in the files of a folder."""
+Document = Terms | ReferenceMap
 
 
 @dataclass(frozen=True, slots=True)
 class SupportFolder:
-    """What a folder holds, by contract id: its terms, and its maps, the highest version first. Empty: no gate."""
+    """What a folder holds, by contract id: its terms, and its maps, the highest version first. Empty: no gate.
+
+    `read`: each of them by the bytes that it was read from.
+    """
 
     terms: Mapping[str, Terms] = field(default_factory=dict)
     maps: Mapping[str, Sequence[ReferenceMap]] = field(default_factory=dict)
+    read: Mapping[bytes, Document] = field(default_factory=dict)
 
     @property
     def newest(self) -> Mapping[str, ReferenceMap | None]:
@@ -47,15 +53,20 @@ def load_support(folder: Path | None, contracts: Container[str]) -> SupportFolde
 
 
 def read_folder(folder: Path) -> Contents:
-    """The files `*.json`, `*.yaml`, `*.yml` of a folder. Raises SettingsError naming what cannot be read."""
+    """The files `*.json`, `*.yaml`, `*.yml` of a folder, in whatever case. Raises SettingsError naming what cannot be
+    read, or is no file: of a pipe nobody knows when it ends.
+    """
     found: dict[Path, bytes] = {}
     faults: list[str] = []
     try:
-        paths = sorted(path for path in folder.iterdir() if path.suffix in _SUFFIXES)
+        paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in _SUFFIXES)
     except OSError as error:
         raise SettingsError(f"{folder}: no folder of support terms: {error.strerror or error}") from error
     for path in paths:
         try:
+            if not S_ISREG(path.stat().st_mode):
+                faults.append(f"{path}: no file")
+                continue
             found[path] = path.read_bytes()
         except OSError as error:
             faults.append(f"{path}: {error.strerror or error}")
@@ -64,19 +75,21 @@ def read_folder(folder: Path) -> Contents:
     return found
 
 
-def read_support(contents: Contents, contracts: Container[str]) -> SupportFolder:
-    """The terms and maps in these files. `contracts`: ids of those that are here.
+def read_support(contents: Contents, contracts: Container[str], before: SupportFolder = NO_SUPPORT) -> SupportFolder:
+    """The terms and maps in these files. `contracts`: ids of those that are here; `before`: what was read before, of
+    which nothing is read again: a map of many cells takes a second.
 
     Raises SettingsError with file, JSON path and reason of each fault: what cannot be read, a contract that is not
     here, two terms of one contract, a map whose contract has no terms, two maps of one contract and version; and where
     there are no terms at all.
     """
     faults: list[str] = []
+    read: dict[bytes, Document] = {}
     terms: dict[str, tuple[Path, Terms]] = {}
     maps: dict[tuple[str, int], tuple[Path, ReferenceMap]] = {}
     for path, content in contents.items():
         try:
-            one = read_support_document(content)
+            one = read[content] = before.read.get(content) or read_support_document(content)
         except DocumentFaults as error:
             faults += [f"{path}: {where}: {reason}" for where, reason in error.errors]
             continue
@@ -106,10 +119,11 @@ def read_support(contents: Contents, contracts: Container[str]) -> SupportFolder
             contract_id: tuple(one for (of, _), (_, one) in newest_first if of == contract_id)
             for contract_id in sorted({of for of, _ in maps})
         },
+        read,
     )
 
 
-def read_support_document(content: bytes) -> Terms | ReferenceMap:
+def read_support_document(content: bytes) -> Document:
     """The terms or the map in these bytes, as their `format` says. Raises DocumentFaults with each fault's place."""
     document: Any = json_or_yaml(content, DocumentFaults)
     said = document.get("format") if isinstance(document, dict) else None

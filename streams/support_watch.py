@@ -33,12 +33,11 @@ class MapsInForce:
     """
 
     def __init__(self, folder: Path | None = None, contracts: Container[str] = ()) -> None:
-        support = load_support(folder, contracts)
         self.refused: str | None = None
         self._folder = folder
         self._contracts = contracts
-        self._terms = support.terms
-        self._now = support.newest
+        self._support = load_support(folder, contracts)
+        self._now = self._support.newest
         self._taken: Contents | None = None
         self._seen: Contents | None = None
         self._unread: str | None = None
@@ -46,7 +45,7 @@ class MapsInForce:
     @property
     def terms(self) -> Mapping[str, Terms]:
         """The terms in force, by contract id."""
-        return self._terms
+        return self._support.terms
 
     @property
     def now(self) -> Mapping[str, ReferenceMap | None]:
@@ -57,12 +56,15 @@ class MapsInForce:
         """Look at the folder again and again, until cancelled; returns at once where there is none."""
         while self._folder is not None:
             await asyncio.sleep(LOOK_S)
-            try:
-                contents = await asyncio.to_thread(read_folder, self._folder)
-            except SettingsError as error:
-                self.unreadable(str(error))
-            else:
-                self.look(contents)
+            await asyncio.to_thread(self._look_at, self._folder)  # decisions are made meanwhile
+
+    def _look_at(self, folder: Path) -> None:
+        try:
+            contents = read_folder(folder)
+        except SettingsError as error:
+            self.unreadable(str(error))
+        else:
+            self.look(contents)
 
     def unreadable(self, why: str) -> None:
         """It cannot be read now. That counts when it was so twice in a row: then it is not being replaced."""
@@ -78,7 +80,7 @@ class MapsInForce:
             return
         self._taken = contents
         try:
-            self._take(read_support(contents, self._contracts))
+            self._take(read_support(contents, self._contracts, self._support))
         except SettingsError as error:
             self._refuse(str(error))
 
@@ -86,8 +88,8 @@ class MapsInForce:
         """Bring its maps into force, where its terms are those in force."""
         changed = [
             contract_id
-            for contract_id in sorted(support.terms.keys() | self._terms.keys())
-            if _digest(support.terms.get(contract_id)) != _digest(self._terms.get(contract_id))
+            for contract_id in sorted(support.terms.keys() | self.terms.keys())
+            if _digest(support.terms.get(contract_id)) != _digest(self.terms.get(contract_id))
         ]
         if changed:
             self._refuse(f"support terms of {', '.join(changed)} changed: they come into force with a restart")
@@ -97,7 +99,7 @@ class MapsInForce:
             before = self._now[contract_id]
             if _digest(before) != _digest(after):
                 log.warning("reference map changed", contract=contract_id, before=_named(before), after=_named(after))
-        self._now = support.newest
+        self._support, self._now = support, support.newest
 
     def _refuse(self, why: str) -> None:
         if why != self.refused:

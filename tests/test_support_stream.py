@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import gzip
 import json
+import os
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +22,7 @@ import yaml
 from replay_samples import DATA, SCOPE_HEADER, T0, scope_row, write
 from typer.testing import CliRunner
 
+from streams import support_folder, support_watch
 from streams.alarm_watch import AlarmWatch
 from streams.alarms import Alarms, Problem
 from streams.cli import app
@@ -238,6 +243,9 @@ def test_what_is_wrong_with_the_folder_is_told_with_its_place(folder: Path, tmp_
         ({"t.yaml": terms, "m.json": good.replace(b'"version":1', b'"version":2')}, "m.json: $.digest: "),
         ({"t.yaml": terms, "m.json": b"{"}, "m.json: $"),
         ({"x.yaml": b"format: other/1\n"}, "x.yaml: $.format: must be"),
+        ({"X.YAML": b"format: other/1\n"}, "X.YAML: $.format: must be"),
+        ({"t.yaml": terms, "m.json": b"built: 2026-99-01\n"}, "m.json: $: neither JSON nor YAML: month must be"),
+        ({"t.yaml": terms, "m.json": b"version: " + b"9" * 5_000}, "m.json: $: neither JSON nor YAML: "),
         ({}, "no terms in the folder"),
     ]
     for number, (files, message) in enumerate(cases):
@@ -251,6 +259,10 @@ def test_what_is_wrong_with_the_folder_is_told_with_its_place(folder: Path, tmp_
             Guard(GuardSettings.embedded("localhost:1", support_dir=place), HERE)
     with pytest.raises(SettingsError, match="no folder of support terms"):
         load_support(tmp_path / "nowhere", HERE)
+    os.mkfifo(tmp_path / "0" / "pipe.json")
+    (tmp_path / "0" / "folder.yml").mkdir()
+    with pytest.raises(SettingsError, match=r"folder\.yml: no file\n.*pipe\.json: no file"):
+        load_support(tmp_path / "0", HERE)
 
 
 def test_a_guard_is_not_started_with_a_bad_folder(tmp_path: Path) -> None:
@@ -314,6 +326,37 @@ def test_a_replaced_map_is_taken_up_when_it_is_seen_twice_and_a_bad_one_keeps_th
     maps.unreadable("gone")
     assert maps.refused == "gone"
     assert maps.now["test/1"] is not None
+
+
+def test_a_folder_is_read_beside_the_decisions_and_of_what_it_held_before_nothing_is_read_again(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = read_map((folder / "gate" / "north.json").read_bytes())
+    (tmp_path / "t.yaml").write_text(yaml.safe_dump(TERMS))
+    (tmp_path / "1.json").write_bytes(map_json(first))
+    maps = MapsInForce(tmp_path, HERE)
+    read: list[tuple[int, threading.Thread]] = []
+    really = support_folder.read_support_document
+
+    def reading(content: bytes) -> Any:
+        found = really(content)
+        read.append((found.version if isinstance(found, ReferenceMap) else 0, threading.current_thread()))
+        return found
+
+    monkeypatch.setattr(support_watch, "LOOK_S", 0.001)
+    monkeypatch.setattr(support_folder, "read_support_document", reading, raising=True)
+
+    async def until_version(version: int) -> None:
+        watching = asyncio.create_task(maps.watch())
+        async with asyncio.timeout(30):
+            while (now := maps.now["test/1"]) is None or now.version != version:  # noqa: ASYNC110 - of files
+                await asyncio.sleep(0.001)
+        watching.cancel()
+
+    (tmp_path / "2.json").write_bytes(map_json(next_version(first)))
+    asyncio.run(until_version(2))
+    assert [version for version, _ in read] == [2]
+    assert read[0][1] is not threading.main_thread()
 
 
 # What operators are told.
@@ -502,9 +545,38 @@ def test_what_cannot_be_built_is_one_line_and_nothing_is_overwritten(folder: Pat
     assert "name them by --terms" in err
 
 
-def test_a_map_is_the_same_in_every_process_however_its_recording_is_packed(folder: Path, tmp_path: Path) -> None:
-    import gzip
+def test_what_a_recording_or_its_clock_cannot_say_is_told_and_makes_no_map(folder: Path, tmp_path: Path) -> None:
+    """Damaged where it begins, of a clock that nobody has, of another kind than a file; and the terms stay."""
+    good = (folder / "run.jsonl.gz").read_bytes()
+    damaged = tmp_path / "damaged.gz"
+    damaged.write_bytes(good[:60] + b"\x00\xff" * 20 + good[100:])
+    forged = recording_of(tmp_path / "forged.gz", [(2**53 - 1, telemetry(T))])
+    base = ["support", "build", "--terms", folder / "gate" / "test.yaml", "--contracts", folder / "contracts"]
+    pipe, out = tmp_path / "pipe", tmp_path / "m.json"
+    os.mkfifo(pipe)
+    for recording, to, message in (
+        (damaged, out, "damaged.gz: damaged gzip: "),
+        (forged, out, "forged.gz: no map can be made of it: $.expires_at_ms: "),
+        (folder / "run.jsonl.gz", pipe, "pipe: no file, and not to be replaced by one"),
+    ):
+        code, printed, err = said(*base, "--recording", recording, "--out", to, "--force")
+        assert (code, printed, err.count("\n")) == (2, "", 1), err
+        assert message in err
+    assert not out.exists()
+    assert pipe.is_fifo()
+    refused = ["--out", folder / "gate" / "test.yaml", "--force", "--contracts", folder / "contracts"]
+    code, _, err = said(
+        "support", "refresh", folder / "gate" / "north.json", "--recording", folder / "run.jsonl.gz", *refused
+    )
+    assert (code, read_terms((folder / "gate" / "test.yaml").read_bytes()).digest) == (2, TERMED.digest)
+    assert "it is read from" in err
+    strange = recording_of(tmp_path / "strange.gz", [*FULL, (T, b"{}"), (T + 1, b"[")])
+    code, printed, _ = said(*base, "--recording", strange, "--out", out)
+    assert code == 0
+    assert printed.splitlines()[-1] == "unreadable 2 places of the recordings: nothing counts of what stands there"
 
+
+def test_a_map_is_the_same_in_every_process_however_its_recording_is_packed(folder: Path, tmp_path: Path) -> None:
     repacked = tmp_path / "run.gz"
     repacked.write_bytes(gzip.compress(gzip.decompress((folder / "run.jsonl.gz").read_bytes()), 1))
     words = built(folder, tmp_path / "north.json")
@@ -546,6 +618,12 @@ def test_a_foreign_recording_is_gated_and_what_is_vetoed_is_counted(
         "support", "build", "--terms", gate / "t.json", "--recording", first, "--out", gate / "m.json"
     )
     assert (code, err) == (0, "")
+    packed = gzip.compress(first.read_bytes())
+    cut = tmp_path / "cut.csv.gz"
+    cut.write_bytes(packed[:-600] + b"\x00\xff" * 300)
+    out_of_cut = ["--recording", cut, "--out", tmp_path / "c.json"]
+    code, out, _ = said("support", "build", "--terms", gate / "t.json", *out_of_cut)
+    assert (code, out.splitlines()[-1][:11]) == (0, "unreadable ")
     gated = summary(gate)
     assert gated["actions"]["APPLY"] > 0
     assert gated["support"]["would_apply"] == plain["actions"]["APPLY"]

@@ -126,7 +126,7 @@ def json_or_yaml(text: bytes | str, refused: type[DocumentFaults]) -> Any:
         try:
             document = yaml.safe_load(text)
             orjson.dumps(document)
-        except (yaml.YAMLError, UnicodeDecodeError, RecursionError, TypeError) as error:
+        except (yaml.YAMLError, RecursionError, TypeError, ValueError) as error:  # a 99th month, say
             reason = " ".join(str(error).split())
             raise refused([("$", f"neither JSON nor YAML: {reason}")]) from error
     return document
