@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -124,7 +125,7 @@ def _began_ms(path: Path) -> int:
 
 def _digest(path: Path) -> str:
     found = hashlib.sha256()
-    with open_recording(path) as stream, suppress(EOFError):  # one whose recorder was killed ends early
+    with open_recording(path) as stream, suppress(OSError, EOFError, zlib.error):  # a damaged end, as `arrivals` has it
         while chunk := stream.read(_CHUNK):
             found.update(chunk)
     return f"sha256:{found.hexdigest()}"

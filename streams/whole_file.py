@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from pathlib import Path
 
 
 def replace_file(path: Path, content: bytes, mode: int = 0o666) -> None:
-    """Write a file: after a crash at any point the old one is there, or the new one, whole. Raises OSError.
+    """Write a file: after a crash at any point the old one is there, or the new one, whole. Raises OSError, for a path
+    too where something other than a file stands: a device would be replaced.
 
     `mode`: of the new file, less the process's umask.
     """
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EEXIST, "no file, and not to be replaced by one")
     beside = path.parent / f".{path.name}.{secrets.token_hex(8)}"
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:

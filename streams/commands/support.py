@@ -28,8 +28,7 @@ _SHOWN: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a map is built from. `form`: of the recordings, None: guessed; `region`: of own ones this alone, None: all.
-    """
+    """What a map is built from. `form`: of the recordings, None: guessed; `region`: of own ones this alone, None: all."""
 
     recordings: Sequence[Path]
     form: str | None
@@ -46,8 +45,8 @@ def build_map(terms: Path, source: Source, out: Path, map_id: str | None, *, for
     """Build version 1 of a map under terms; `map_id` None: the name of `out`. Exit codes: 0; 2, one line on stderr."""
     try:
         _may_write(out, force, [terms, *source.recordings])
-        found = _built(_terms(terms), source, map_id=out.stem if map_id is None else map_id)
-        _write(out, found, _terms(terms))
+        under = _terms(terms)
+        _write(out, *_built(under, source, map_id=out.stem if map_id is None else map_id), under)
     except (_Refused, UnreadableRecording) as error:
         return _complain(str(error))
     return OK
@@ -60,9 +59,9 @@ def refresh_map(old: Path, source: Source, out: Path, terms: Path | None, *, for
     """
     try:
         previous = _map(old)
-        under = _terms_of(previous, old, terms)
-        _may_write(out, force, [*([] if terms is None else [terms]), *source.recordings])
-        _write(out, _built(under, source, map_id=previous.map_id, previous=previous), under)
+        under, beside = _terms_of(previous, old, terms)
+        _may_write(out, force, [beside, *source.recordings])
+        _write(out, *_built(under, source, map_id=previous.map_id, previous=previous), under)
     except (_Refused, UnreadableRecording) as error:
         return _complain(str(error))
     return OK
@@ -75,7 +74,7 @@ def show_map(file: Path, terms: Path | None, *, as_json: bool) -> int:
     """
     try:
         found = _map(file)
-        document = _document(found, _terms_of(found, file, terms))
+        document = _document(found, _terms_of(found, file, terms)[0])
     except _Refused as error:
         return _complain(str(error))
     if as_json:
@@ -85,13 +84,16 @@ def show_map(file: Path, terms: Path | None, *, as_json: bool) -> int:
     return OK
 
 
-def _built(terms: Terms, source: Source, *, map_id: str, previous: ReferenceMap | None = None) -> ReferenceMap:
+def _built(
+    terms: Terms, source: Source, *, map_id: str, previous: ReferenceMap | None = None
+) -> tuple[ReferenceMap, int]:
+    """The map, and how many places of the recordings could not be read. What is built can be read again."""
     recordings = Recordings(source.recordings, source.form, source.region)
     contract = _contract(terms, {**_contracts(source), **recordings.contracts()})
     newest_ms = max((ingest_ms for _, ingest_ms in recordings.arrivals(contract)), default=None)
     if newest_ms is None:
         raise _Refused(f"{source.recordings[0]}: no report in it")
-    return build(
+    found = build(
         contract,
         terms,
         recordings.arrivals(contract),
@@ -101,6 +103,10 @@ def _built(terms: Terms, source: Source, *, map_id: str, previous: ReferenceMap 
         recordings=recordings.digests(),
         previous=previous,
     )
+    try:
+        return read_map(map_json(found)), recordings.unreadable
+    except MapError as error:  # of a clock that nobody had, say
+        raise _Refused(f"{source.recordings[0]}: no map can be made of it: {error.path}: {error.reason}") from error
 
 
 def _contracts(source: Source) -> Mapping[str, Contract]:
@@ -135,24 +141,24 @@ def _map(path: Path) -> ReferenceMap:
         raise _Refused(_first(path, error)) from error
 
 
-def _terms_of(found: ReferenceMap, path: Path, terms: Path | None) -> Terms:
-    """The terms that a map was built under: those named, else those in its folder."""
+def _terms_of(found: ReferenceMap, path: Path, terms: Path | None) -> tuple[Terms, Path]:
+    """The terms that a map was built under, and where they stand: those named, else those in its folder."""
     if terms is not None:
         named = _terms(terms)
         if named.digest != found.terms_digest:
             raise _Refused(f"{terms}: {path} was built under other terms: build a map anew")
-        return named
+        return named, terms
     try:
         contents = read_folder(path.parent)
     except SettingsError as error:
         raise _Refused(str(error).splitlines()[0]) from error
-    for content in contents.values():
+    for place, content in contents.items():
         try:
             beside = read_terms(content)
         except TermsError:  # a map, or another document
             continue
         if beside.digest == found.terms_digest:
-            return beside
+            return beside, place
     raise _Refused(f"{path}: the terms that it was built under are not in its folder: name them by --terms")
 
 
@@ -168,12 +174,14 @@ def _may_write(out: Path, force: bool, inputs: Sequence[Path]) -> None:
         raise _Refused(f"--out {out}: it exists: --force replaces it")
 
 
-def _write(out: Path, found: ReferenceMap, terms: Terms) -> None:
+def _write(out: Path, found: ReferenceMap, unreadable: int, terms: Terms) -> None:
     try:
         replace_file(out, map_json(found) + b"\n")
     except OSError as error:
         raise _Refused(f"--out {out}: {error.strerror or error}") from error
     print("\n".join(map(printable, _lines(_document(found, terms)))))
+    if unreadable:
+        print(f"unreadable {unreadable} places of the recordings: nothing counts of what stands there")
 
 
 def _document(found: ReferenceMap, terms: Terms) -> dict[str, Any]:

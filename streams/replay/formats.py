@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
@@ -75,7 +76,7 @@ def guess(path: Path) -> str:
     with open_recording(path) as stream:
         try:
             begin = stream.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()
-        except (OSError, EOFError) as error:
+        except (OSError, EOFError, zlib.error) as error:
             raise UnreadableRecording(f"{path.name}: damaged gzip: {error}") from error
     first = begin.partition(b"\n")[0]
     if b"IMSI" in first and b"Timestamp" in first:
