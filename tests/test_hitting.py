@@ -51,7 +51,11 @@ def brute_force(family: Sequence[Collection[int]], costs: Mapping[int, int]) -> 
 
 
 def test_the_exact_support_is_the_cheapest_smallest_and_first_of_all() -> None:
-    for family, costs in small(2000, seed=1):
+    families = small(2000, seed=1)
+    assert {len(costs) for _, costs in families} == set(range(1, 13))
+    assert sum(len({frozenset(c) for c in family}) < len(family) for family, _ in families) > 200
+    assert sum(len(set(costs.values())) > 1 for _, costs in families) > 1000
+    for family, costs in families:
         found = exact(family, costs)
         assert (found.cost, len(found.components), found.components) == brute_force(family, costs), (family, costs)
 
@@ -71,6 +75,16 @@ def test_an_independent_solver_finds_the_same_cost_in_larger_families() -> None:
         )
         assert solved.success
         assert exact(family, costs).cost == round(solved.fun), (family, costs)
+
+
+def test_as_many_conflicts_as_a_study_never_has_are_solved_at_once() -> None:
+    """24 components, 60 conflicts: milliseconds each; a search that prunes nothing would not end."""
+    rng = random.Random(9)
+    for smallest, largest, dearest in [(2, 2, 1), (2, 4, 3), (2, 6, 50), (3, 3, 1), (4, 6, 3), (6, 12, 1)] * 4:
+        family = [set(rng.sample(range(24), rng.randint(smallest, largest))) for _ in range(60)]
+        costs = {component: rng.randint(1, dearest) for component in range(24)}
+        assert meets_all(exact(family, costs).components, family)
+        assert exact(family, costs).cost <= greedy(family, costs).cost
 
 
 def test_the_greedy_support_meets_every_conflict_and_is_never_cheaper() -> None:
@@ -127,9 +141,17 @@ def test_an_empty_conflict_is_an_error_that_names_it(solve) -> None:  # type: ig
 
 @pytest.mark.parametrize("solve", [exact, greedy])
 @pytest.mark.parametrize(
-    ("costs", "said"), [({0: 1}, "1 has no cost"), ({0: 1, 1: 0}, "1 costs 0"), ({0: -2, 1: 1}, "0 costs -2")]
+    ("costs", "said"),
+    [
+        ({0: 1}, "1 has no cost"),
+        ({0: 1, 1: 0}, "1 costs 0"),
+        ({0: -2, 1: 1}, "0 costs -2"),
+        ({0: 1, 1: 1.5}, r"1 costs 1\.5: a cost must be an int"),
+        ({0: True, 1: 1}, "0 costs True"),
+        ({0: np.int64(10**15), 1: 1}, "a cost must be an int"),
+    ],
 )
-def test_every_component_needs_a_positive_cost(solve, costs: dict[int, int], said: str) -> None:  # type: ignore[no-untyped-def]
+def test_every_component_needs_a_positive_whole_cost(solve, costs: dict[int, int], said: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(ValueError, match=said):
         solve([{0}, {0, 1}, {1}], costs)
 

@@ -369,8 +369,8 @@ def test_every_count_of_the_document_follows_from_the_families_in_it(document: d
         assert mode["not_singleton"] == sum(len(c) > 1 for family in families for c in family)
         revealed = [forced & pair for forced, pair in zip(alone, planted, strict=True)]
         singles = mode["verdicts"]["SINGLETON_REVEAL"]
-        assert singles["cases"] == sum(map(bool, revealed))
-        assert singles["pairs"] == sum(found == pair for found, pair in zip(revealed, planted, strict=True))
+        assert singles["cases_with_any"] == sum(map(bool, revealed))
+        assert singles["cases_with_pair"] == sum(found == pair for found, pair in zip(revealed, planted, strict=True))
         left = mode["verdicts"]["RESIDUAL_EMPTY"]
         assert left["cases_with_residual"] == sum(map(bool, residual))
         assert left["tripped"] is (not any(residual))
@@ -451,6 +451,9 @@ def test_the_table_of_modes_keeps_the_three_verdicts_apart(document: dict[str, A
     for row, mode in zip(found, document["modes"], strict=True):
         cell = dict(zip(heads, row, strict=True))
         assert cell["LABEL_DEPENDENT"] == f"{mode['verdicts']['LABEL_DEPENDENT']['cases']}/12"
-        assert cell["SINGLETON_REVEAL"] == f"{mode['verdicts']['SINGLETON_REVEAL']['cases']}/12"
+        assert cell["SINGLETON_REVEAL, any planted"] == (
+            f"{mode['verdicts']['SINGLETON_REVEAL']['cases_with_any']}/12"
+        )
+        assert cell["the whole pair"] == f"{mode['verdicts']['SINGLETON_REVEAL']['cases_with_pair']}/12"
         assert cell["with a residual family"] == f"{mode['verdicts']['RESIDUAL_EMPTY']['cases_with_residual']}/12"
         assert cell["solver comparison"] == mode["solvers"]["comparison"]

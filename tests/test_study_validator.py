@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -15,7 +17,7 @@ from typing import Any, Final
 import pytest
 from typer.testing import CliRunner, Result
 
-from simulators.closedloop.validator import safety, sources
+from simulators.closedloop.validator import audit, safety, sources
 from simulators.closedloop.validator.checks import CHECKS, GROUPS, validate
 from simulators.closedloop.validator.design import case_of
 from simulators.closedloop.validator.layout import DOCUMENTS, FILES, LEDGER, TABLES
@@ -90,7 +92,7 @@ def member(name: str, *path: str | int, value: Any) -> Corruption:
             within = within[step]
         before = within.get(path[-1]) if isinstance(within, dict) else within[path[-1]]
         within[path[-1]] = value(before) if callable(value) else value
-        assert within[path[-1]] != before
+        assert repr(within[path[-1]]) != repr(before)
         return {name: json.dumps(document).encode()}
 
     return corrupt
@@ -150,8 +152,11 @@ def unvisited_and_free(row: Row, saved: Saved) -> bool:
 
 
 def with_case(change: Callable[[Row, Saved], object]) -> Corruption:
+    """A row of no conclusion, after the first quarter, of which the channels are known."""
+
     def of(rows: list[Row], saved: Saved) -> None:
-        change(next(row for row in rows if visited_and_never_joint(row, saved)), saved)
+        later = (row for row in rows if case_of(int(row["case"]))[1] >= 6)
+        change(next(row for row in later if visited_and_never_joint(row, saved)), saved)
 
     return table("current.csv", of)
 
@@ -180,6 +185,11 @@ def moved(block: str, to: str) -> Corruption:
         return member("protocol.json", "seeds", "blocks", block, "first", value=first)(saved)
 
     return both(table("seeds.csv", of_rows), of_protocol)
+
+
+def development_before_0(rows: list[Row], _: Saved) -> None:
+    for row in rows[:15]:
+        row["first"] = str(int(row["first"]) - 2400)
 
 
 def one_more_clean_visit(rows: list[Row], _: Saved) -> None:
@@ -222,6 +232,82 @@ def stated(name: str, value: Any) -> Corruption:
     return member("protocol.json", "hashes", name, value=value)
 
 
+def planted_in(name: str) -> Corruption:
+    return table(name, planted)
+
+
+def schema_of_what_is_there(saved: Saved) -> Changed:
+    """The hash of a schema in which occupancy.csv has one column more."""
+    heads = {name: ",".join(saved.tables[name].header) for name in sorted(TABLES)}
+    heads["occupancy.csv"] += ",planted"
+    text = "".join(f"{name}: {head}\n" for name, head in heads.items())
+    return stated("schema", "sha256:" + hashlib.sha256(text.encode()).hexdigest())(saved)
+
+
+def two_cells_never_selected_exchanged(rows: list[Row], _: Saved) -> None:
+    """In a unit without visits, whose masks are its first cell: no mask and no digest changes."""
+    first, second = (next(row for row in rows if row["place"] == place) for place in ("1", "2"))
+    for name in ("cell", "outward", "inward"):
+        first[name], second[name] = second[name], first[name]
+
+
+def more_than_its_channels(rows: list[Row], saved: Saved) -> None:
+    """A refused unit of the first quarter, in a partition in which it stays without enough visits in the reference."""
+    row = next(row for row in rows if visited_and_never_joint(row, saved))
+    assert case_of(int(row["case"]))[1] < 6
+    row["visits"] = row["a0"] = "960"
+    for action in range(1, 8):
+        row[f"a{action}"] = "0"
+
+
+def the_traces_of_another_partition(rows: list[Row], _: Saved) -> None:
+    """Of one regime the last two partitions: one is made the other, whoever is joint there."""
+    for place, row in enumerate(rows):
+        if row["regime"] == "5" and row["partition"] == "14":
+            rows[place] = {**rows[place - 1], "partition": "14"}
+
+
+def last_claim_first(saved: Saved) -> Changed:
+    *others, last = saved.content[LEDGER].splitlines(keepends=True)
+    return {LEDGER: b"".join((last, *others))}
+
+
+def counted_otherwise(identity: str, counted: str, told: str) -> Corruption:
+    def corrupt(saved: Saved) -> Changed:
+        text = next(one["forbidden_inference"] for one in saved.ledger if one["id"] == identity)
+        assert re.search(counted, text)
+        return claim(identity, forbidden_inference=re.sub(counted, told, text))(saved)
+
+    return corrupt
+
+
+def one_clean_partition_twice(rows: list[Row], _: Saved) -> None:
+    """Of the pilot block one that calibrates."""
+    rows[28] = {**rows[27], "partition": rows[28]["partition"]}
+    assert {rows[27]["block"], rows[28]["block"]} == {"pilot"}
+
+
+def one_alarm_more(saved: Saved) -> Changed:
+    """In drift.json and in the claim that counts it."""
+    one = next(one for one in saved.ledger if one["id"] == "drift.same_demand")
+    count = one["numerator"] + 1
+    shares = {"numerator": count, "estimator": {**one["estimator"], "value": round(count / one["denominator"], 9)}}
+    return both(
+        member("drift.json", "policies", 0, "streams", 0, "alarms", value=more(1)), claim("drift.same_demand", **shares)
+    )(saved)
+
+
+def without_the_audit_of(mode: str) -> Corruption:
+    """Neither leakage.json nor the ledger has it."""
+
+    def corrupt(saved: Saved) -> Changed:
+        kept = [line for line in saved.content[LEDGER].splitlines(keepends=True) if f".{mode}".encode() not in line]
+        drop = member("leakage.json", "modes", value=lambda modes: [one for one in modes if one["mode"] != mode])
+        return {**drop(saved), LEDGER: b"".join(kept)}
+
+    return corrupt
+
+
 OTHER_HASH: Final = "sha256:" + "0" * 64
 
 CORRUPTIONS: Final[Mapping[str, tuple[Corruption, ...]]] = {
@@ -240,13 +326,18 @@ CORRUPTIONS: Final[Mapping[str, tuple[Corruption, ...]]] = {
     "freeze/rules": (
         member("protocol.json", "thresholds", "min_visits", value=11),
         member("protocol.json", "constants", "credit", value=100),
-        member("protocol.json", "formulas", "reference_gate", value="visits >= 9 in at least 14 of 15"),
+        member("protocol.json", "constants", "horizon", value=24.0),
+        member("protocol.json", "constants", "caps", 1, value=True),
+        member("protocol.json", "constants", "secret", value=1),
+        member("protocol.json", "formulas", "reference_gate", value="visits >= 12 in at least 14 of 15, or nearly"),
+        member("protocol.json", "formulas", "alarm", value=None),
         member("protocol.json", "format", value="wirelessops.study-protocol/2"),
+        member("protocol.json", "verdict", value="PASS"),
     ),
     "freeze/code": (stated("code", OTHER_HASH), stated("validator", OTHER_HASH)),
     "freeze/policies": (member("protocol.json", "hashes", "policies", "7", value=OTHER_HASH),),
     "freeze/masks": (stated("masks", OTHER_HASH),),
-    "freeze/schema": (stated("schema", OTHER_HASH),),
+    "freeze/schema": (stated("schema", OTHER_HASH), both(planted_in("occupancy.csv"), schema_of_what_is_there)),
     "freeze/environment": (
         member("protocol.json", "environment", "numpy", value="0"),
         stated("environment", OTHER_HASH),
@@ -259,7 +350,6 @@ CORRUPTIONS: Final[Mapping[str, tuple[Corruption, ...]]] = {
         member("manifest.json", "drift.json", value=OTHER_HASH),
         member("manifest.json", "notes.txt", value=OTHER_HASH),
         stated("frozen", OTHER_HASH),
-        line("drift_features.csv", "unmet", "1.0"),
     ),
     "seeds/blocks": (line("seeds.csv", "partition", "9", number=5),),
     "seeds/episodes": (line("seeds.csv", "count", "159"),),
@@ -268,8 +358,17 @@ CORRUPTIONS: Final[Mapping[str, tuple[Corruption, ...]]] = {
     "seeds/frozen": (
         member("protocol.json", "seeds", "blocks", "pilot", "first", value=1),
         member("protocol.json", "seeds", "master", value=-1),
+        member("protocol.json", "seeds", "blocks", "pilot", "count", value=2400.0),
+        both(
+            table("seeds.csv", development_before_0),
+            member("protocol.json", "seeds", "blocks", "development", "first", value=-2400),
+        ),
     ),
-    "masks/order": (line("cells.csv", "place", "9"), table("cells.csv", one_cell_twice_instead_of_another)),
+    "masks/order": (
+        line("cells.csv", "place", "9"),
+        table("cells.csv", one_cell_twice_instead_of_another),
+        table("cells.csv", two_cells_never_selected_exchanged),
+    ),
     "masks/flags": (cell("cells.csv", "outward", "0", unvisited_and_free),),
     "masks/changeable": (line("masks.csv", "changeable", one_more),),
     "masks/nested": (table("masks.csv", below_the_target_before),),
@@ -286,7 +385,7 @@ CORRUPTIONS: Final[Mapping[str, tuple[Corruption, ...]]] = {
     "traces/no_negative": (with_case(negative),),
     "traces/sums": (with_case(lambda row, _: row.update(a0=one_more(row["a0"]))),),
     "traces/bounded": (with_case(too_many),),
-    "traces/totals": (table("null.csv", one_more_clean_visit),),
+    "traces/totals": (table("null.csv", one_more_clean_visit), table("current.csv", more_than_its_channels)),
     "gates/reference": (line("units.csv", "reference_partitions", one_more),),
     "gates/runtime": (
         cell("units.csv", "runtime_partitions", lambda count: str(int(count) - 1), of_admitted),
@@ -301,7 +400,11 @@ CORRUPTIONS: Final[Mapping[str, tuple[Corruption, ...]]] = {
     ),
     "signal/cutoff": (
         member("protocol.json", "cutoff", "shown", "cutoffs", 2, value=lambda row: {**row, "stable": 1, "worst": 14}),
+        member("protocol.json", "cutoff", "shown", "cutoffs", 1, "stable", value=-1),
+        member("protocol.json", "cutoff", "shown", "cutoffs", 2, "expected", value=0.9),
+        member("protocol.json", "cutoff", "rule", value="what the reader likes"),
         member("protocol.json", "cutoff", "grid", value=[1.5]),
+        member("protocol.json", "cutoff", "grid", value=[1, 1.25, 1.5, 1.75, 2]),
     ),
     "signal/z": (
         cell("signals.csv", "z", more(0.001), lambda row, _: row["z"] != ""),
@@ -310,15 +413,19 @@ CORRUPTIONS: Final[Mapping[str, tuple[Corruption, ...]]] = {
     ),
     "signal/stable": (line("arms.csv", "stable_inward", lambda flag: str(1 - int(flag))),),
     "signal/states": (cell("arms.csv", "state", "NOT_DETECTED", lambda row, _: row["state"] == "DETECTED"),),
-    "safety/null_apart": (moved("null", "current"),),
+    "safety/null_apart": (moved("null", "current"), table("null.csv", the_traces_of_another_partition)),
     "safety/represented": (
         member("calibration.json", "represented", value=more(-1)),
         member("calibration.json", "by_component", 0, "stable", value=[5]),
+        member("calibration.json", "by_component", 0, "most_signalling", value=float),
+        member("calibration.json", "stable_means", value="never"),
+        member("calibration.json", "verdict", value="PASS"),
     ),
     "safety/bound": (member("calibration.json", "bound", value=more(-1e-6)),),
     "analysis/detections": (
         member("analysis.json", "detections", "uniform", 2, value=more(1)),
         member("analysis.json", "nondecreasing", "uniform", value=lambda holds: not holds),
+        member("analysis.json", "models", "verdict", value="CONFIRMED"),
     ),
     "analysis/models": (
         member("analysis.json", "models", "traffic", "nll", value=more(-0.001)),
@@ -338,7 +445,33 @@ CORRUPTIONS: Final[Mapping[str, tuple[Corruption, ...]]] = {
         claim("execution.schedule", layer="overall"),
         claim("power.uniform", verdict="PASS"),
         claim("solver.exact_mhs_advantage", status="VALID"),
-        claim("drift.refresh", forbidden_inference=""),
+        claim("drift.refresh", forbidden_inference="nothing"),
+        claim("safety.false_admission", frozen_rule="the bound is as it is"),
+        claim("coverage.reference", population="all cells of the network"),
+        claim("coverage.reference", interval=[0.7, 0.9]),
+        claim("drift.refresh", estimator={"name": "repaired", "value": 1.0}),
+        last_claim_first,
+        counted_otherwise("structure.family_sufficiency", r"[0-9]+ clusters", "90 clusters"),
+        line("drift_features.csv", "unmet", "1.0", number=20),
+        line("drift_features.csv", "share_5", more(0.001)),
+        cell("drift_features.csv", "credit_3", more(0.001), lambda row, _: row["block"] == "current"),
+        table("drift_features.csv", one_clean_partition_twice),
+        line("drift_features.csv", "partition", "9"),
+        member("drift.json", "policies", 0, "limit", value=9.0),
+        member("drift.json", "policies", 2, "streams", 0, "scores", 3, value=more(0.001)),
+        one_alarm_more,
+        member("leakage.json", "cutoff", value=1.25),
+        member("leakage.json", "cases", 0, "planted", value=[3, 4]),
+        member("leakage.json", "modes", 0, "families", 0, "conflicts", value=lambda found: found[1:]),
+        member("leakage.json", "modes", 0, "families", 0, "exact", value={"components": [5, 12, 13], "cost": 3}),
+        member("leakage.json", "modes", 0, "families", 0, "greedy", "components", value=lambda found: found[1:]),
+        member("leakage.json", "modes", 0, "families", 0, "residual", value=[]),
+        member("leakage.json", "modes", 1, "verdicts", "SINGLETON_REVEAL", "cases_with_pair", value=more(1)),
+        member("leakage.json", "modes", 2, "verdicts", "LABEL_DEPENDENT", "cases", value=more(-1)),
+        member("leakage.json", "modes", 0, "solvers", "recovered_exact", value=more(1)),
+        member("leakage.json", "published", 1, "ours", value="12/12"),
+        member("leakage.json", "published", 1, "published", value="12/12"),
+        without_the_audit_of("aggregate"),
     ),
 }  # fmt: skip
 
@@ -366,9 +499,9 @@ def test_corrupting_exactly_its_item_fails_a_check_and_only_those_that_rest_on_t
     check: Any, saved: Saved
 ) -> None:
     besides: set[str] = set()
-    for corrupt in CORRUPTIONS[check.full_name]:
+    for number, corrupt in enumerate(CORRUPTIONS[check.full_name]):
         found = failing(saved, corrupt(saved))
-        assert {check.full_name, MANIFEST} <= found
+        assert {check.full_name, MANIFEST} <= found, number
         besides |= found - {check.full_name, MANIFEST}
     assert besides == set(check.besides), "the table of checks says which may fail besides, and no more"
 
@@ -396,7 +529,9 @@ def test_a_file_that_cannot_be_read_is_named_and_never_a_traceback(name: str, da
         saved.replaced(name, DAMAGES[damage](saved.content[name]))
 
 
-@pytest.mark.parametrize("value", ["nan", "inf", "1e999", "", "-0x1", "1_0", " 1", "1" * 5000, "٣", '"1"'])
+@pytest.mark.parametrize(
+    "value", ["nan", "inf", "1e999", "", "-0x1", "1_0", " 1", "1" * 5000, "٣", '"1"', "01", "-0", "1e3", "+1"]
+)
 def test_a_number_that_is_none_is_told_with_its_line_and_column(value: str, saved: Saved) -> None:
     for name, column in (("masks.csv", "tau"), ("masks.csv", "selected")):
         with pytest.raises(Unreadable, match=f"^masks.csv line 4: {column} is "):
@@ -441,17 +576,47 @@ def test_a_folder_that_is_empty_a_file_or_not_there_is_no_finished_study(study: 
     assert "schedule.csv: is no file" in study_validate(tmp_path).output
 
 
+def test_what_else_lies_in_the_folder_is_told_but_for_the_report(study: Path, tmp_path: Path) -> None:
+    for name in FILES:
+        (tmp_path / name).symlink_to(study / name)
+    (tmp_path / "report").mkdir()
+    assert study_validate(tmp_path).output.endswith("EXECUTED\n")
+    (tmp_path / "verdict.txt").write_text("PASS")
+    found = study_validate(tmp_path)
+    assert found.exit_code == 1
+    assert "freeze/manifest: verdict.txt: lies among the files of the study" in found.output
+
+
+def test_a_file_beyond_all_bounds_is_refused_unread(study: Path, tmp_path: Path) -> None:
+    for name in FILES:
+        (tmp_path / name).symlink_to(study / name)
+    (tmp_path / "units.csv").unlink()
+    with (tmp_path / "units.csv").open("wb") as file:
+        file.truncate(1 << 40)
+    found = study_validate(tmp_path)
+    assert (found.exit_code, found.output) == (
+        2, f"{tmp_path}: no finished study: units.csv: is larger than {1 << 26} bytes\n"
+    )  # fmt: skip
+
+
+def test_a_support_is_held_against_all_subsets_of_its_components() -> None:
+    trap = tuple(map(frozenset, ({0, 2, 5}, {0, 2, 6}, {1, 2, 7}, {1, 2, 8}, {0, 3}, {1, 4})))
+    assert audit._solved(trap) == ([], [sorted(one) for one in sorted(trap, key=lambda one: (len(one), sorted(one)))],
+                                   [0, 1], [0, 1, 2])  # fmt: skip
+    assert audit._solved((frozenset({3}), frozenset({3, 4}))) == ([3], [], [3], [3])
+
+
 @pytest.mark.parametrize("name", sorted(TABLES))
 def test_tables_without_rows_and_rows_of_nothing_are_faults_and_no_traceback(name: str, saved: Saved) -> None:
     header = saved.content[name].splitlines()[0] + b"\n"
-    assert failing(saved, {name: header}) > {MANIFEST} or name == "drift_features.csv"
+    assert failing(saved, {name: header}) > {MANIFEST}
     numbers = [column for column in saved.tables[name].ints if column != "runtime_partitions"]
 
     def change(rows: list[Row], _: Saved) -> None:
         rows[0].update(dict.fromkeys(numbers, "-1"))
         rows[-1].update(dict.fromkeys(numbers, "9" * 18))
 
-    assert failing(saved, table(name, change)(saved)) > {MANIFEST} or name == "drift_features.csv"
+    assert failing(saved, table(name, change)(saved)) > {MANIFEST}
 
 
 def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

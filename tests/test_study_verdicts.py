@@ -540,7 +540,7 @@ EDITS: Mapping[str, tuple[Callable[[Any], None], set[str]]] = {
     "family": (lambda d: d["analysis"]["family"].update(bound=9.0), {"structure.family_sufficiency"}),
     "refresh": (lambda d: d["drift"]["refresh"].update(limit_unchanged=0), {"drift.refresh"}),
     "leak": (
-        lambda d: d["leakage"]["modes"][0]["verdicts"]["SINGLETON_REVEAL"].update(cases=11),
+        lambda d: d["leakage"]["modes"][0]["verdicts"]["SINGLETON_REVEAL"].update(cases_with_any=11),
         {"audit.aggregate.singleton_reveal"},
     ),
     "solver": (

@@ -57,7 +57,7 @@ def exact(conflicts: Iterable[Collection[int]], costs: Mapping[int, int]) -> Sup
     """The support of least cost; of these the one of fewest components; of these the lexicographically smallest tuple.
 
     `costs`: a positive integer for each component that a conflict names (integers, so that a tie is a tie). Raises
-    ValueError for an empty conflict, and for a component without a positive cost.
+    ValueError for an empty conflict, and for a component without a positive cost that is an `int`.
     """
     propagation = _checked(conflicts, costs)
     return _support(propagation.forced | _cheapest(propagation.residual, costs), costs)
@@ -86,6 +86,8 @@ def _checked(conflicts: Iterable[Collection[int]], costs: Mapping[int, int]) -> 
     for component in sorted(frozenset().union(*family)):
         if component not in costs:
             raise ValueError(f"component {component} has no cost")
+        if type(costs[component]) is not int:  # a tie of floats is none, and integers of numpy overflow
+            raise ValueError(f"component {component} costs {costs[component]!r}: a cost must be an int")
         if costs[component] < 1:
             raise ValueError(f"component {component} costs {costs[component]}: a cost must be positive")
     return propagate(family)

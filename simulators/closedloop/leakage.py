@@ -289,8 +289,10 @@ def mode_document(found: ModeAudit) -> dict[str, Any]:
             },
             "SINGLETON_REVEAL": {
                 "tripped": "SINGLETON_REVEAL" in tripped,
-                "cases": sum(bool(components) for components in alone),
-                "pairs": sum(components == case.case.planted for components, case in zip(alone, cases, strict=True)),
+                "cases_with_any": sum(bool(components) for components in alone),
+                "cases_with_pair": sum(
+                    components == case.case.planted for components, case in zip(alone, cases, strict=True)
+                ),
                 "cases_by_origin": {origin: by_origin[origin] for origin in ORIGINS},
             },
             "RESIDUAL_EMPTY": {
@@ -352,7 +354,7 @@ def _not_singleton(mode: Mapping[str, Any]) -> str:
     return f"{100 * mode['not_singleton'] / mode['conflicts']:.1f} %" if mode["conflicts"] else "none"
 
 
-_PAIRS: Final = _share("verdicts", "SINGLETON_REVEAL", "pairs")
+_PAIRS: Final = _share("verdicts", "SINGLETON_REVEAL", "cases_with_pair")
 _RESIDUAL: Final = _share("verdicts", "RESIDUAL_EMPTY", "cases_with_residual")
 
 PUBLISHED: Final[tuple[tuple[str, str, str, Figure], ...]] = (
@@ -372,7 +374,8 @@ COLUMNS: Final[tuple[tuple[str, Figure], ...]] = (
     ("conflicts from", lambda mode: mode["mode"].replace("_", " ")),
     ("told the answer", lambda mode: "yes" if mode["told_what_is_planted"] else "no"),
     ("LABEL_DEPENDENT", _share("verdicts", "LABEL_DEPENDENT", "cases")),
-    ("SINGLETON_REVEAL", _share("verdicts", "SINGLETON_REVEAL", "cases")),
+    ("SINGLETON_REVEAL, any planted", _share("verdicts", "SINGLETON_REVEAL", "cases_with_any")),
+    ("the whole pair", _PAIRS),
     ("by anchor", _share("verdicts", "SINGLETON_REVEAL", "cases_by_origin", "anchor")),
     ("by hard probe", _share("verdicts", "SINGLETON_REVEAL", "cases_by_origin", "hard_probe")),
     ("made by support", _share("verdicts", "SINGLETON_REVEAL", "cases_by_origin", "support_made")),

@@ -220,7 +220,7 @@ def _audit(documents: Documents) -> Iterator[Claim]:
             ("LABEL_DEPENDENT", verdicts["LABEL_DEPENDENT"]["cases"],
              "cases whose conflicts change with the hidden label, traces fixed",
              "that conflicts which do not change reveal nothing"),
-            ("SINGLETON_REVEAL", verdicts["SINGLETON_REVEAL"]["cases"],
+            ("SINGLETON_REVEAL", verdicts["SINGLETON_REVEAL"]["cases_with_any"],
              "cases in which a planted component stands alone in a conflict",
              "that a solver which returns it has localised anything"),
             ("RESIDUAL_EMPTY", cases - verdicts["RESIDUAL_EMPTY"]["cases_with_residual"],

@@ -162,7 +162,7 @@ def leakage(study: Study) -> Figure:
     modes = study.leakage["modes"]
     counted = {
         "LABEL_DEPENDENT": [mode["verdicts"]["LABEL_DEPENDENT"]["cases"] for mode in modes],
-        "SINGLETON_REVEAL": [mode["verdicts"]["SINGLETON_REVEAL"]["cases"] for mode in modes],
+        "SINGLETON_REVEAL": [mode["verdicts"]["SINGLETON_REVEAL"]["cases_with_any"] for mode in modes],
         "RESIDUAL_EMPTY": [
             mode["cases"] - mode["verdicts"]["RESIDUAL_EMPTY"]["cases_with_residual"] for mode in modes
         ],

@@ -14,7 +14,7 @@ from simulators.closedloop.validator.check import Check, Fault
 from simulators.closedloop.validator.design import ARMS, COMPONENTS, FAMILIES, REGIMES, TARGETS, UNITS
 from simulators.closedloop.validator.masks import ordered
 from simulators.closedloop.validator.models import draws, fitted, refitted
-from simulators.closedloop.validator.reading import Floats, Saved, at
+from simulators.closedloop.validator.reading import Floats, Saved, at, foreign, same
 from simulators.closedloop.validator.signal import detected
 
 FILE: Final = "analysis.json"
@@ -30,6 +30,19 @@ LEAST: Final = 1e-3
 NLL_TOLERANCE: Final = 1e-5
 COEFFICIENT_TOLERANCE: Final = 1e-2
 DRAW_TOLERANCE: Final = 1e-4
+_MODEL: Final = dict.fromkeys(("nll", "coefficients"))
+_COMPARED: Final = {"traffic": _MODEL, "fraction": _MODEL, "difference": None, "interval": None}
+MEMBERS: Final = {
+    "admitted": None,
+    "rows": None,
+    "detections": dict.fromkeys(FAMILIES),
+    "nondecreasing": dict.fromkeys(FAMILIES),
+    "models": _COMPARED,
+    "family": dict.fromkeys(("nll", "gain", "bound", "rule")),
+    "within_family": dict.fromkeys(FAMILIES, _COMPARED),
+    "bootstrap": dict.fromkeys(("draws", "seed", "clusters")),
+}
+"""Of analysis.json: member → those within it, None where it is a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +97,7 @@ def rows(saved: Saved) -> Rows:
         of_arm = cells[arm // len(TARGETS)]
         if not len(of_arm.cell):
             continue
-        count = of_arm.nearest(TARGETS[arm % len(TARGETS)])
+        count = of_arm.nearest[TARGETS[arm % len(TARGETS)]]
         fraction[arm] = count / len(of_arm.cell)
         if of_arm.total:
             tau[arm] = int(of_arm.outward[count - 1] + of_arm.inward[count - 1]) / 2 / of_arm.total
@@ -143,9 +156,7 @@ def counts(states: list[str]) -> dict[str, list[int]]:
 
 
 def _differs(said: Any, computed: float | None, tolerance: float) -> bool:
-    if computed is None or said is None:
-        return said is not computed
-    return isinstance(said, bool) or not isinstance(said, int | float) or abs(said - computed) > tolerance
+    return not same(said, computed, tolerance)
 
 
 def _told(path: Path, said: Any, computed: Any) -> Fault:
@@ -160,8 +171,7 @@ def _numbers(saved: Saved, wanted: dict[Path, float | None], tolerance: float) -
 
 def _exactly(saved: Saved, wanted: dict[Path, Any]) -> Iterator[Fault]:
     for path, computed in wanted.items():
-        said = at(saved.documents[FILE], *path)
-        if said != computed or isinstance(said, bool) != isinstance(computed, bool):
+        if not same(said := at(saved.documents[FILE], *path), computed):
             yield _told(path, said, computed)
 
 
@@ -177,6 +187,8 @@ def _detections(saved: Saved) -> Iterator[Fault]:
         wanted["detections", family] = of_family
         wanted["nondecreasing", family] = all(a <= b for a, b in pairwise(of_family)) if eligible else None
     yield from _exactly(saved, wanted)
+    for path in foreign(saved.documents[FILE], MEMBERS):
+        yield Fault(FILE, " ".join(path), "is no member of an analysis")
 
 
 def _pairs(saved: Saved) -> Iterator[tuple[Path, Fits | None]]:

@@ -8,13 +8,13 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from simulators.closedloop.validator import design, sources
+from simulators.closedloop.validator import design, sources, words
 from simulators.closedloop.validator.check import Check, Fault
 from simulators.closedloop.validator.design import FAMILIES, REGIMES, TARGETS
 from simulators.closedloop.validator.layout import FILES, MANIFEST, TABLES
 from simulators.closedloop.validator.masks import CELLS, OCCUPANCY, ordered
 from simulators.closedloop.validator.policy import digest, policy
-from simulators.closedloop.validator.reading import Saved, at
+from simulators.closedloop.validator.reading import Saved, at, foreign, same
 
 FILE: Final = "protocol.json"
 FORMAT: Final = "wirelessops.study-protocol/1"
@@ -55,14 +55,18 @@ THRESHOLDS: Final[dict[str, Any]] = {
     "bootstrap_percentiles": [2.5, 97.5],
     "drift_alpha": 0.05,
 }
-STATED: Final[dict[str, tuple[str, ...]]] = {
-    "reference_gate": ("12", "14 of 15"),
-    "runtime_gate": ("12", "14 of 15"),
-    "z": ("0.20", "0.35"),
-    "detected": ("14 of 15",),
-    "calibration": ("95 %", "0.20"),
+MEMBERS: Final[dict[str, Any]] = {
+    "format": None,
+    "constants": dict.fromkeys(CONSTANTS),
+    "seeds": {"master": None, "blocks": {block: {"first": None, "count": None} for block in design.BLOCKS}},
+    "formulas": dict.fromkeys(words.FORMULAS),
+    "thresholds": dict.fromkeys(THRESHOLDS),
+    "cutoff": {"chosen": None, "grid": None, "rule": None, "shown": {"units": None, "cutoffs": None}},
+    "hashes": dict.fromkeys(("code", "validator", "policies", "masks", "schema", "frozen", "environment")),
+    "environment": None,
+    "commit": {"id": None, "dirty": None, "reason": None},
 }
-"""Formulas whose texts name thresholds, and how."""
+"""Of the protocol: member → those within it, None where it is a value or a check of its own knows them."""
 _OF_THE_RUN: Final = ("environment", "commit")
 _VERSIONS: Final = ("python", "numpy", "scipy")
 
@@ -100,7 +104,7 @@ def _hash(saved: Saved, name: str, computed: str, of: str) -> Iterator[Fault]:
 
 def _members(saved: Saved, part: str, wanted: dict[str, Any]) -> Iterator[Fault]:
     for name, value in wanted.items():
-        if (said := at(saved.documents[FILE], part, name)) != value or isinstance(said, bool):
+        if not same(said := at(saved.documents[FILE], part, name), value):
             yield Fault(FILE, f"{part} {name}", f"is {said!r}; the design has {value!r}")
 
 
@@ -110,11 +114,11 @@ def _rules(saved: Saved) -> Iterator[Fault]:
         yield Fault(FILE, "format", f"is {form!r}, not {FORMAT}")
     yield from _members(saved, "constants", CONSTANTS)
     yield from _members(saved, "thresholds", THRESHOLDS)
-    for name, words in STATED.items():
-        text = at(document, "formulas", name)
-        for word in words:
-            if not isinstance(text, str) or word not in text:
-                yield Fault(FILE, f"formulas {name}", f"does not say {word}, the threshold that it stands for")
+    for path in foreign(document, MEMBERS):
+        yield Fault(FILE, " ".join(path), "is no member of a protocol")
+    for name, wanted in words.FORMULAS.items():
+        if (found := words.digest(at(document, "formulas", name))) != wanted:
+            yield Fault(FILE, f"formulas {name}", f"is not worded as in the design: {found}, not {wanted}")
 
 
 def _code(saved: Saved) -> Iterator[Fault]:
@@ -138,13 +142,17 @@ def _masks(saved: Saved) -> Iterator[Fault]:
         unit, family = divmod(number, len(FAMILIES))
         regime, component = divmod(unit, design.COMPONENTS)
         for target in TARGETS:
-            selected = cells.cell[: cells.nearest(target)].tolist()
+            selected = cells.cell[: cells.nearest[target]].tolist()
             of_mask = sha256(" ".join(map(str, selected)).encode())
             lines.append(f"{REGIMES[regime]} {component} {FAMILIES[family]} {target!r} {of_mask}\n")
     yield from _hash(saved, "masks", sha256("".join(lines).encode()), f"the masks of {CELLS} have")
 
 
 def _schema(saved: Saved) -> Iterator[Fault]:
+    for name in sorted(TABLES):
+        known = tuple(column for column, _ in TABLES[name])
+        if (header := saved.tables[name].header) != known:
+            yield Fault(name, "line 1", f"its columns are {','.join(header)}, not {','.join(known)}")
     lines = (f"{name}: {','.join(saved.tables[name].header)}\n" for name in sorted(TABLES))
     yield from _hash(saved, "schema", sha256("".join(lines).encode()), "the headers of the tables have")
 
@@ -184,6 +192,8 @@ def _manifest(saved: Saved) -> Iterator[Fault]:
             yield Fault(MANIFEST, name, f"is {said!r}; the file has {hashed}")
     for name in sorted(manifest.keys() - set(FILES)):
         yield Fault(MANIFEST, name, "is no file of a study")
+    for name in saved.others:
+        yield Fault(name, "", "lies among the files of the study, and is none")
     yield from _hash(saved, "frozen", frozen(saved.documents[FILE]), "what is frozen has")
 
 
@@ -192,16 +202,21 @@ def _check(name: str, says: str, find: Any, *reads: str) -> Check:
 
 
 CHECKS: Final = (
-    _check("rules", "Format, constants, thresholds and the texts that name them are those of the design.", _rules),
+    _check("rules", "Members, format, constants, thresholds and formulas' words are those of the design.", _rules),
     _check("code", "The hashes of the code are those of the installed sources of study and validator.", _code),
     _check("policies", "The hash of each policy is that of backward induction, done again.", _policies),
     _check("masks", "The hash of the masks, taken before any fault, is theirs.", _masks, CELLS, OCCUPANCY),
-    _check("schema", "The hash of the schema is that of the headers of all tables.", _schema, *sorted(TABLES)),
+    _check(
+        "schema",
+        "All tables have the headers of the design, and the hash of the schema is theirs.",
+        _schema,
+        *sorted(TABLES),
+    ),
     _check("environment", "The environment names its versions, and its hash is theirs.", _environment),
     _check("commit", "The commit is named, or why it is not.", _commit),
     _check(
         "manifest",
-        "The manifest has the hash of every file, and the protocol that of all it froze.",
+        "The manifest has the hash of every file of the folder, and the protocol that of all it froze.",
         _manifest,
         *sorted(set(FILES) - {FILE}),
     ),

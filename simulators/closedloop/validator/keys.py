@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -94,7 +95,12 @@ class Cube:
 
 def cube(saved: Saved, name: str) -> Cube:
     """A table of SIZES by place."""
-    table = saved.tables[name]
+    return _cube(saved.tables[name])
+
+
+@lru_cache(maxsize=32)  # most checks ask for the same tables; a table is known by being the same one
+def _cube(table: Table) -> Cube:
+    name = table.name
     place = places(table)[::-1]
     rows = np.arange(table.rows)[::-1]
     known = place >= 0

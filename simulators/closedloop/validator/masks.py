@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -23,7 +24,8 @@ from simulators.closedloop.validator.design import (
 )
 from simulators.closedloop.validator.keys import Cube, cube, numbers
 from simulators.closedloop.validator.policy import policy
-from simulators.closedloop.validator.reading import Ints, Saved
+from simulators.closedloop.validator.reading import Ints, Saved, Table
+from simulators.closedloop.validator.seeds import master_seed
 
 FILE: Final = "masks.csv"
 CELLS: Final = "cells.csv"
@@ -40,7 +42,9 @@ COMPONENT_OF: Final = np.array(
 @dataclass(frozen=True, slots=True, eq=False)
 class Ordered:
     """The cells of a unit and family in the order of their rows. `rows`: of cells.csv, from 0; `outward`, `inward`:
-    clean visits in the first 1, 2, … cells that change in that direction; `total`: clean visits of the component.
+    clean visits in the first 1, 2, … cells that change in that direction; `total`: clean visits of the component;
+    `nearest`: target → how many cells its mask selects: the shortest prefix, at least one cell, whose τ is nearest; 0
+    where there are no cells.
     """
 
     rows: Ints
@@ -48,21 +52,15 @@ class Ordered:
     outward: Ints
     inward: Ints
     total: int
-
-    def nearest(self, target: float) -> int:
-        """How many cells the mask of a target selects: the shortest prefix, at least one cell, whose τ is nearest; 0
-        where there are no cells.
-        """
-        if not len(self.cell):
-            return 0
-        # In whole numbers: τ = (outward + inward) / 2·total, and every target is a whole number of hundredths.
-        apart = np.abs(100 * (self.outward + self.inward) - round(100 * target) * 2 * self.total)
-        return int(apart.argmin()) + 1
+    nearest: Mapping[float, int]
 
 
 def occupancy(saved: Saved) -> Ints:
     """Clean visits of each cell in each regime: int64[3, 15984]. Foreign rows are left out."""
-    table = saved.tables[OCCUPANCY]
+    return _occupancy(saved.tables[OCCUPANCY])
+
+
+def _occupancy(table: Table) -> Ints:
     found = np.zeros((len(REGIMES), PER_REGIME), dtype=np.int64)
     regime, cell = numbers(table.ints["regime"].tolist(), REGIMES), table.ints["cell"]
     known = (regime >= 0) & (cell >= 0) & (cell < PER_REGIME)
@@ -70,9 +68,9 @@ def occupancy(saved: Saved) -> Ints:
     return found
 
 
-def _groups(saved: Saved) -> Ints:
+@lru_cache(maxsize=4)
+def _groups(table: Table) -> Ints:
     """The unit and family of each row of cells.csv, 0…143; −1 for a foreign row."""
-    table = saved.tables[CELLS]
     components = table.ints["component"]
     regime, family = numbers(table.ints["regime"].tolist(), REGIMES), numbers(table.texts["family"], FAMILIES)
     known = (regime >= 0) & (family >= 0) & (components >= 0) & (components < COMPONENTS)
@@ -82,8 +80,12 @@ def _groups(saved: Saved) -> Ints:
 
 def ordered(saved: Saved) -> list[Ordered]:
     """The cells of each unit and family: 144, regime by regime, component by component, family by family."""
-    table = saved.tables[CELLS]
-    group, clean = _groups(saved), occupancy(saved)
+    return _ordered(saved.tables[CELLS], saved.tables[OCCUPANCY])
+
+
+@lru_cache(maxsize=4)  # most checks of masks ask for the same
+def _ordered(table: Table, visited: Table) -> list[Ordered]:
+    group, clean = _groups(table), _occupancy(visited)
     by_group = np.argsort(group, kind="stable")
     starts = np.searchsorted(group[by_group], np.arange(GROUPS + 1))
     found = []
@@ -93,16 +95,45 @@ def ordered(saved: Saved) -> list[Ordered]:
         regime, component = divmod(unit, COMPONENTS)
         cell = table.ints["cell"][rows]
         visits = clean[regime][cell]
-        found.append(
-            Ordered(
-                rows,
-                cell,
-                np.cumsum(visits * (table.ints["outward"][rows] == 1)),
-                np.cumsum(visits * (table.ints["inward"][rows] == 1)),
-                int(clean[regime][component == COMPONENT_OF].sum()),
-            )
-        )
+        outward, inward = (np.cumsum(visits * (table.ints[name][rows] == 1)) for name in ("outward", "inward"))
+        total = int(clean[regime][component == COMPONENT_OF].sum())
+        nearest = {target: _nearest_prefix(outward + inward, total, target) for target in TARGETS}
+        found.append(Ordered(rows, cell, outward, inward, total, nearest))
     return found
+
+
+def _nearest_prefix(affected: Ints, total: int, target: float) -> int:
+    if not len(affected):
+        return 0
+    # In whole numbers: τ = affected / 2·total, and every target is a whole number of hundredths.
+    return int(np.abs(100 * affected - round(100 * target) * 2 * total).argmin()) + 1
+
+
+@lru_cache(maxsize=4)
+def _drawn(master: int, visited: Table) -> list[Ints]:
+    """The cells of each unit and family in the order of their draw: 144."""
+    clean = _occupancy(visited)
+    found = []
+    for number in range(GROUPS):
+        regime, component = divmod(number // len(FAMILIES), COMPONENTS)
+        found.append(_order_of(master, number, clean[regime], np.flatnonzero(component == COMPONENT_OF)))
+    return found
+
+
+def _order_of(master: int, number: int, visits: Ints, cells: Ints) -> Ints:
+    """These cells, ascending: by uniform numbers, or by waiting times at rates of clean visits, those without last.
+
+    The documented draw: Philox with the key (master seed, 2⁶³ + number); a number is a word's upper 53 bits / 2⁵³.
+    """
+    words = np.random.Philox(key=np.array([master, (1 << 63) + number], dtype=np.uint64)).random_raw(len(cells))
+    uniform = (words >> np.uint64(11)) / float(1 << 53)
+    if number % len(FAMILIES) == 0:
+        return cells[np.argsort(uniform, kind="stable")]
+    rates = visits[cells]
+    visited, rest = np.flatnonzero(rates), np.flatnonzero(rates == 0)
+    waits = -np.log1p(-uniform)
+    first = visited[np.argsort(waits[visited] / rates[visited], kind="stable")]
+    return cells[np.concatenate((first, rest[np.argsort(waits[rest], kind="stable")]))]
 
 
 def _each(saved: Saved) -> Iterator[tuple[Cube, int, str, Ordered, float]]:
@@ -117,7 +148,7 @@ def _each(saved: Saved) -> Iterator[tuple[Cube, int, str, Ordered, float]]:
 
 def _order(saved: Saved) -> Iterator[Fault]:
     table = saved.tables[CELLS]
-    group = _groups(saved)
+    group = _groups(table)
     for row in np.flatnonzero(group < 0)[:100].tolist():
         yield Fault(CELLS, f"line {row + 2}", "is of no regime, component, family or cell of the design")
     if (np.diff(group[group >= 0]) < 0).any():
@@ -129,6 +160,8 @@ def _order(saved: Saved) -> Iterator[Fault]:
         cell = int(table.ints["cell"][row])
         yield Fault(CELLS, f"line {row + 2}", f"cell {cell} does not lie in component {int(components[row])}")
     places = table.ints["place"]
+    master = master_seed(saved)
+    orders = None if master is None else _drawn(master, saved.tables[OCCUPANCY])
     for number, cells in enumerate(ordered(saved)):
         for row in cells.rows[places[cells.rows] != np.arange(len(cells.rows))].tolist():
             yield Fault(CELLS, f"line {row + 2}", f"place {int(places[row])} is not the next of its unit and family")
@@ -137,15 +170,20 @@ def _order(saved: Saved) -> Iterator[Fault]:
             yield Fault(CELLS, f"line {row + 2}", "its cell is in the order twice")
         unit, family = divmod(number, len(FAMILIES))
         regime, component = divmod(unit, COMPONENTS)
+        component_s = np.flatnonzero(component == COMPONENT_OF)
+        if orders is not None and np.array_equal(np.sort(cells.cell), component_s):
+            elsewhere = cells.rows[cells.cell != orders[number]]
+            if len(elsewhere):
+                yield Fault(CELLS, f"line {int(elsewhere[0]) + 2}", "its cell is not the one drawn for its place")
         # Of 8 actions every one has a neighbour, so every cell of a component may change.
-        if len(missing := np.setdiff1d(np.flatnonzero(component == COMPONENT_OF), once)):
+        if len(missing := np.setdiff1d(component_s, once)):
             order = f"the {FAMILIES[family]} order of component {component} in regime {REGIMES[regime]}"
             yield Fault(CELLS, "", f"{order} lacks {len(missing)} cells, the first {int(missing[0])}")
 
 
 def _flags(saved: Saved) -> Iterator[Fault]:
     table = saved.tables[CELLS]
-    group, cells = _groups(saved), table.ints["cell"]
+    group, cells = _groups(table), table.ints["cell"]
     outward, inward = table.ints["outward"], table.ints["inward"]
     for place, regime in enumerate(REGIMES):
         action = policy(regime).ravel().astype(np.int64)
@@ -180,7 +218,7 @@ def _nested(saved: Saved) -> Iterator[Fault]:
 
 def _nearest(saved: Saved) -> Iterator[Fault]:
     for masks, place, at, cells, target in _each(saved):
-        if (said := int(masks.ints["selected"][place])) != (nearest := cells.nearest(target)):
+        if (said := int(masks.ints["selected"][place])) != (nearest := cells.nearest[target]):
             yield Fault(FILE, at, f"selects {said} cells; nearest to τ = {target} are {nearest}")
 
 
@@ -202,7 +240,7 @@ def _fraction(cells: Ordered, count: int) -> float:
 def _number(column: str, of: Callable[[Ordered, int], float]) -> Callable[[Saved], Iterator[Fault]]:
     def find(saved: Saved) -> Iterator[Fault]:
         for masks, place, at, cells, target in _each(saved):
-            said, computed = float(masks.floats[column][place]), of(cells, cells.nearest(target))
+            said, computed = float(masks.floats[column][place]), of(cells, cells.nearest[target])
             if not abs(said - computed) <= TOLERANCE:
                 yield Fault(FILE, at, f"{column} is {said!r}; computed again it is {computed!r}")
 
@@ -216,7 +254,7 @@ def _directed(saved: Saved) -> Iterator[Fault]:
 
 def _digests(saved: Saved) -> Iterator[Fault]:
     for masks, place, at, cells, target in _each(saved):
-        selected = cells.cell[: cells.nearest(target)].tolist()
+        selected = cells.cell[: cells.nearest[target]].tolist()
         digest = hashlib.sha256(" ".join(map(str, selected)).encode()).hexdigest()
         if masks.texts["digest"][place] != f"sha256:{digest}":
             yield Fault(FILE, at, f"its digest is not that of its first {len(selected)} cells in {CELLS}")
@@ -231,7 +269,12 @@ def _check(name: str, says: str, reads: tuple[str, ...], find: Callable[[Saved],
 
 
 CHECKS: Final = (
-    _check("order", "Each family of a unit orders all cells of its component, each once.", _CLEAN, _order),
+    _check(
+        "order",
+        "Each family of a unit orders all cells of its component, each once, as its seed draws them.",
+        (*_CLEAN, "protocol.json"),
+        _order,
+    ),
     _check("flags", "The cells in an order, and how they may change, are those of the clean policy.", (CELLS,), _flags),
     _check("changeable", "The number of changeable cells is that of the cells in the order.", _ALL, _changeable),
     _check(

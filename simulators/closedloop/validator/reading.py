@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from simulators.closedloop.validator.layout import DOCUMENTS, FILES, LEDGER, TABLES, Kind
+from simulators.closedloop.validator.layout import DOCUMENTS, FILES, LEDGER, MANIFEST, TABLES, Kind
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -21,8 +21,12 @@ Document = dict[str, Any]
 
 EMPTY: Final = -1
 """An empty cell of a column of counts. An empty cell of a column of numbers is NaN, which no file can hold."""
-_INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
-_NUMBER: Final = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,30})?(e[-+]?[0-9]{1,3})?")
+_INTEGER: Final = re.compile(r"0|-?[1-9][0-9]{0,17}")
+_NUMBER: Final = re.compile(r"-?[0-9]{1,16}(\.[0-9]{1,30})?(e[-+]?[0-9]{1,3})?")
+LARGEST: Final = 1 << 26
+"""Bytes of a file: those of a study have far fewer."""
+REPORT: Final = "report"
+"""The folder that `wirelessops study report` leaves among the files of a study, unless told another."""
 DEEPEST: Final = 24
 """Levels of a document: those of a study have fewer."""
 _MARK: Final = b"\xef\xbb\xbf"
@@ -46,12 +50,15 @@ class Table:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Saved:
-    """All files of a study: their bytes, and what they say. `ledger`: its claims, a line each."""
+    """All files of a study: their bytes, and what they say. `ledger`: its claims, a line each; `others`: what lies in
+    its folder and is none of its files.
+    """
 
     content: Mapping[str, bytes]
     tables: Mapping[str, Table]
     documents: Mapping[str, Document]
     ledger: tuple[Document, ...]
+    others: tuple[str, ...] = ()
 
     def only(self, names: Collection[str]) -> Saved:
         """The study with nothing but these files."""
@@ -60,6 +67,7 @@ class Saved:
             {name: table for name, table in self.tables.items() if name in names},
             {name: document for name, document in self.documents.items() if name in names},
             self.ledger if LEDGER in names else (),
+            self.others if MANIFEST in names else (),
         )
 
     def replaced(self, name: str, content: bytes) -> Saved:
@@ -82,6 +90,7 @@ def load(folder: Path) -> Saved:
         tables={name: read_table(name, content[name]) for name in TABLES},
         documents={name: read_document(name, content[name]) for name in DOCUMENTS},
         ledger=_ledger(content[LEDGER]),
+        others=_others(folder),
     )
 
 
@@ -132,6 +141,9 @@ def _parsed(
         known[value] = read(value)
         if math.isinf(known[value]):
             raise Unreadable(f"{name} line {values.index(value) + 2}: {column} is {_short(value)}, out of range")
+        if repr(known[value]) != value:
+            told = f"{column} is {_short(value)}, which is written {known[value]!r}"
+            raise Unreadable(f"{name} line {values.index(value) + 2}: {told}")
     return [known[value] for value in values]
 
 
@@ -146,6 +158,40 @@ def at(document: Document, *path: str) -> Any:
     for member in path:
         value = value.get(member) if isinstance(value, dict) else None
     return value
+
+
+def apart(said: Any, value: Any, tolerance: float = 0.0, *path: str) -> Iterator[tuple[str, Any, Any]]:
+    """Where two values of a document differ: path, what stands there, what should (None for what is not there).
+
+    They differ by kind too: 1, 1.0 and true are three. Numbers that are no integers may differ by the tolerance.
+    """
+    if isinstance(said, dict) and isinstance(value, dict):
+        for name in {**value, **said}:
+            if name in said and name in value:
+                yield from apart(said[name], value[name], tolerance, *path, name)
+            else:
+                yield " ".join((*path, name)), said.get(name), value.get(name)
+    elif isinstance(said, list) and isinstance(value, list) and len(said) == len(value):
+        for place, (one, other) in enumerate(zip(said, value, strict=True)):
+            yield from apart(one, other, tolerance, *path, str(place))
+    elif type(said) is not type(value) or not (
+        abs(said - value) <= tolerance if isinstance(said, float) else said == value
+    ):
+        yield " ".join(path), said, value
+
+
+def same(said: Any, value: Any, tolerance: float = 0.0) -> bool:
+    """Whether two values are nowhere `apart`."""
+    return next(apart(said, value, tolerance), None) is None
+
+
+def foreign(document: Document, known: Mapping[str, Any], *path: str) -> Iterator[tuple[str, ...]]:
+    """The paths of members that are not among those known: name → those within it, or None where all may be."""
+    for name in document:
+        if name not in known:
+            yield (*path, name)
+        elif isinstance(inner := document[name], dict) and known[name] is not None:
+            yield from foreign(inner, known[name], *path, name)
 
 
 def _ledger(content: bytes) -> tuple[Document, ...]:
@@ -197,7 +243,7 @@ def _finite(text: str) -> float:
 
 
 def _bounded(text: str) -> int:
-    if len(text) > 19:
+    if len(text) > 20:
         raise ValueError(f"holds {_short(text)}, which is out of range")
     return int(text)
 
@@ -209,9 +255,21 @@ def _bytes(folder: Path, name: str) -> bytes:
             raise Unreadable(f"{name}: is missing")
         if not path.is_file():
             raise Unreadable(f"{name}: is no file")
-        return path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(LARGEST + 1)
+        if len(content) > LARGEST:
+            raise Unreadable(f"{name}: is larger than {LARGEST} bytes")
+        return content
     except (OSError, ValueError) as error:
         raise Unreadable(f"{name}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _others(folder: Path) -> tuple[str, ...]:
+    try:
+        found = sorted(path.name for path in folder.iterdir() if path.name not in FILES)
+        return tuple(name for name in found if name != REPORT or not (folder / name).is_dir())
+    except OSError as error:
+        raise Unreadable(error.strerror or str(error)) from None
 
 
 def _text(name: str, content: bytes) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from simulators.closedloop.validator.check import Check, Fault
 from simulators.closedloop.validator.design import (
+    ACTIONS,
     BLOCKS,
     BOUND_AT_MOST,
     COMPONENTS,
@@ -18,7 +19,8 @@ from simulators.closedloop.validator.design import (
     REGIMES,
     UNITS,
 )
-from simulators.closedloop.validator.reading import Saved, at
+from simulators.closedloop.validator.keys import cube, histograms
+from simulators.closedloop.validator.reading import Saved, at, foreign, same
 from simulators.closedloop.validator.seeds import episodes
 from simulators.closedloop.validator.signal import FROZEN, cutoff
 from simulators.closedloop.validator.support import (
@@ -30,6 +32,13 @@ from simulators.closedloop.validator.support import (
 
 FILE: Final = "calibration.json"
 TOLERANCE: Final = 1e-8
+_COUNTED: Final = dict.fromkeys(("represented", "false_admissions", "bound", "threshold", "status"))
+MEMBERS: Final = {
+    **_COUNTED,
+    **dict.fromkeys(("unit", "confidence", "by_component", "stable_means")),
+    "sensitivity": _COUNTED,
+}
+"""Of calibration.json: member → those within it, None where it is a value."""
 
 
 def _by_unit(saved: Saved) -> tuple[Flags, Flags, Flags]:
@@ -70,18 +79,30 @@ def _apart(saved: Saved) -> Iterator[Fault]:
         if block != "null" and (shared := null & episodes(saved, block)):
             told = f"the clean null shares {len(shared)} episode seeds with {block}, the first {min(shared)}"
             yield Fault("seeds.csv", "", told)
-    if saved.content["null.csv"] == saved.content["reference.csv"]:
-        yield Fault("null.csv", "", "is a copy of reference.csv")
+    seen: dict[bytes, str] = {}
+    for name in ("reference.csv", "null.csv"):
+        traces = cube(saved, name)
+        shape = len(REGIMES), COMPONENTS, PARTITIONS
+        counts = histograms(traces).reshape(*shape, ACTIONS)
+        for regime, partition in np.argwhere(traces.there.reshape(shape).all(axis=1)).tolist():
+            here = f"partition {partition} of regime {REGIMES[regime]}"
+            if before := seen.get(key := counts[regime, :, partition].tobytes()):
+                yield Fault(name, here, f"has the very traces of {before}")
+            seen[key] = f"{here} in {name}"
 
 
 def _represented(saved: Saved) -> Iterator[Fault]:
     document = saved.documents[FILE]
     for where, counts in _counts(saved).items():
         for member, counted in zip(("represented", "false_admissions"), counts, strict=True):
-            if (told := at(document, *where, member)) != counted or isinstance(told, bool):
+            if not same(told := at(document, *where, member), counted):
                 yield _told((*where, member), told, counted)
-    if (unit := document.get("unit")) != "physical component":
-        yield _told(("unit",), unit, "physical component")
+    means = f"z at or above {cutoff(saved)} in at least {MIN_PARTITIONS} of {PARTITIONS} partitions"
+    for member, text in (("unit", "physical component"), ("stable_means", means)):
+        if (said := document.get(member)) != text:
+            yield _told((member,), said, text)
+    for path in foreign(document, MEMBERS):
+        yield Fault(FILE, " ".join(path), "is no member of a calibration")
     admitted, both, signalling = _by_unit(saved)
     stable = admitted & (signalling >= MIN_PARTITIONS)
     wanted = [
@@ -95,10 +116,10 @@ def _represented(saved: Saved) -> Iterator[Fault]:
         for component in range(COMPONENTS)
         if admitted[:, component].any()
     ]
-    said = document.get("by_component")
-    rows = said if isinstance(said, list) else []
+    listed = document.get("by_component")
+    rows = listed if isinstance(listed, list) else []
     for number, (row, component) in enumerate(zip(rows, wanted, strict=False)):
-        if row != component:
+        if not same(row, component):
             yield _told(("by_component", str(number)), row, component)
     if len(rows) != len(wanted):
         yield Fault(FILE, "by_component", f"has {len(rows)} components; {len(wanted)} are represented")
@@ -106,17 +127,16 @@ def _represented(saved: Saved) -> Iterator[Fault]:
 
 def _bound(saved: Saved) -> Iterator[Fault]:
     document = saved.documents[FILE]
-    if (confidence := document.get("confidence")) != CONFIDENCE:
+    if not same(confidence := document.get("confidence"), CONFIDENCE):
         yield _told(("confidence",), confidence, CONFIDENCE)
     for where, (represented, events) in _counts(saved).items():
         bound = upper_bound(events, represented)
         said = at(document, *where, "bound")
-        number = isinstance(said, int | float) and not isinstance(said, bool)
-        if (bound is None) != (said is None) or (bound is not None and not (number and abs(said - bound) <= TOLERANCE)):
+        if not same(said, bound, TOLERANCE):
             yield _told((*where, "bound"), said, bound)
         status = "NOT_ESTIMABLE" if bound is None else "PASS" if bound <= BOUND_AT_MOST else "FAIL"
         for member, wanted in (("threshold", BOUND_AT_MOST), ("status", status)):
-            if (other := at(document, *where, member)) != wanted:
+            if not same(other := at(document, *where, member), wanted):
                 yield _told((*where, member), other, wanted)
 
 
@@ -131,8 +151,9 @@ def _told(where: tuple[str, ...], said: Any, counted: Any) -> Fault:
 _TRACES: Final = ("protocol.json", "reference.csv", "null.csv")
 
 CHECKS: Final = (
-    Check("null_apart", "safety", "The clean null shares no seed with any other block, nor traces with the reference.",
-          ("seeds.csv", "null.csv", "reference.csv"), _apart, ("seeds/disjoint",)),
+    Check("null_apart", "safety", "The clean null shares no seed with any other block, no partition another's traces.",
+          ("seeds.csv", "null.csv", "reference.csv"), _apart,
+          ("seeds/disjoint", "traces/totals", "signal/z", "ledger/claims")),
     Check("represented", "safety", "Represented components, and those falsely admitted, are as counted.",
           (FILE, *_TRACES), _represented, ("ledger/claims",)),
     Check("bound", "safety", "The bound is the exact one of these counts, and the status what the frozen rule says.",

@@ -14,7 +14,7 @@ from simulators.closedloop.validator.design import (
     FORMAL_EPISODES,
     PARTITIONS,
 )
-from simulators.closedloop.validator.reading import Document, Saved, at
+from simulators.closedloop.validator.reading import Document, Saved, at, same
 
 FILE: Final = "seeds.csv"
 PROTOCOL: Final = "protocol.json"
@@ -39,6 +39,12 @@ def frozen(protocol: Document) -> dict[str, tuple[Any, Any]]:
     """Block → (first, count) in the protocol; what is not there is None."""
     where = ("seeds", "blocks")
     return {block: (at(protocol, *where, block, "first"), at(protocol, *where, block, "count")) for block in BLOCKS}
+
+
+def master_seed(saved: Saved) -> int | None:
+    """The master seed of the protocol; None where it is no key of Philox."""
+    said = at(saved.documents[PROTOCOL], "seeds", "master")
+    return said if type(said) is int and 0 <= said < 1 << 64 else None
 
 
 def _blocks(saved: Saved) -> Iterator[Fault]:
@@ -81,13 +87,14 @@ def _protocol(saved: Saved) -> Iterator[Fault]:
     firsts: dict[str, int] = {}
     for _, block, _, first, _ in rows(saved):
         firsts.setdefault(block, first)
-    master = at(saved.documents[PROTOCOL], "seeds", "master")
-    if not isinstance(master, int) or isinstance(master, bool) or master < 0:
-        yield Fault(PROTOCOL, "seeds master", f"is {master!r}, no seed")
+    if master_seed(saved) is None:
+        yield Fault(PROTOCOL, "seeds master", f"is {at(saved.documents[PROTOCOL], 'seeds', 'master')!r}, no seed")
     for block, (first, count) in frozen(saved.documents[PROTOCOL]).items():
+        if type(first) is not int or not 0 <= first < (1 << 63) - PARTITIONS * EPISODES:
+            yield Fault(PROTOCOL, f"seeds {block}", f"begins at {first!r}, no seed of an episode")
         if first != firsts.get(block):
             yield Fault(PROTOCOL, f"seeds {block}", f"begins at {first!r}; in {FILE} at {firsts.get(block)}")
-        if count != PARTITIONS * EPISODES:
+        if not same(count, PARTITIONS * EPISODES):
             yield Fault(PROTOCOL, f"seeds {block}", f"has {count!r} episodes, not {PARTITIONS * EPISODES}")
 
 

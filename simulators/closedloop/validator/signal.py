@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
+from simulators.closedloop.validator import words
 from simulators.closedloop.validator.check import Check, Fault
-from simulators.closedloop.validator.design import ARMS, CUTOFFS, MIN_PARTITIONS, UNITS
+from simulators.closedloop.validator.design import ARMS, CUTOFFS, MIN_PARTITIONS, PARTITIONS, UNITS
 from simulators.closedloop.validator.keys import cube
-from simulators.closedloop.validator.reading import Saved, at
+from simulators.closedloop.validator.reading import Saved, at, same
 from simulators.closedloop.validator.support import (
     Compared,
     Flags,
@@ -26,6 +27,8 @@ PROTOCOL: Final = "protocol.json"
 ALLOWED: Final = 0.05
 """Expected stable units of a clean schedule, at the chosen cutoff."""
 TOLERANCE: Final = 1e-9
+_SHOWN: Final = ("stable", "worst", "expected")
+"""Of a cutoff in development: stable units, most partitions of a unit that signal, expected stable units."""
 FROZEN: Final = 1.5
 """Section 5.3; what is stable is counted at it where the protocol names no cutoff."""
 
@@ -55,22 +58,33 @@ def detected(saved: Saved) -> tuple[Flags, Flags, list[str]]:
 
 def _cutoff(saved: Saved) -> Iterator[Fault]:
     document = saved.documents[PROTOCOL]
-    if (grid := at(document, "cutoff", "grid")) != list(CUTOFFS):
+    if not same(grid := at(document, "cutoff", "grid"), list(CUTOFFS)):
         yield Fault(PROTOCOL, "cutoff grid", f"is {grid!r}, not {list(CUTOFFS)}")
+    if (found := words.digest(at(document, "cutoff", "rule"))) != words.CUTOFF_RULE:
+        yield Fault(PROTOCOL, "cutoff rule", f"is not worded as in the design: {found}")
     shown = at(document, "cutoff", "shown", "cutoffs")
     rows = [row for row in shown if isinstance(row, dict)] if isinstance(shown, list) else []
-    if [row.get("cutoff") for row in rows] != list(CUTOFFS):
+    if not same([row.get("cutoff") for row in rows], list(CUTOFFS)) or rows != shown:
         yield Fault(PROTOCOL, "cutoff shown", "does not say of each cutoff of the grid what development showed")
     good = [
         row.get("cutoff")
         for row in rows
         if row.get("stable") == 0 and isinstance(said := row.get("expected"), int | float) and said <= ALLOWED
     ]
+    units = at(document, "cutoff", "shown", "units")
+    most: list[Any] = [units if type(units) is int and units <= UNITS else 0, PARTITIONS, UNITS]
     for row in rows:
-        stable, worst = row.get("stable"), row.get("worst")
-        if not (isinstance(stable, int) and isinstance(worst, int)) or (stable > 0) != (worst >= MIN_PARTITIONS):
-            told = f"{stable!r} units stable, {worst!r} partitions at most: one of them is not so"
-            yield Fault(PROTOCOL, f"cutoff shown {row.get('cutoff')}", told)
+        shows: list[Any] = [row.get(name) for name in _SHOWN]
+        if row.keys() != {"cutoff", *_SHOWN} or [type(one) for one in shows] != [int, int, float]:
+            yield Fault(PROTOCOL, f"cutoff shown {row.get('cutoff')}", f"is {row!r}, not {', '.join(_SHOWN)}")
+            continue
+        if any(not 0 <= one <= before for one, before in zip(shows, most, strict=True)):
+            told = f"{', '.join(_SHOWN)} are {shows}, of at most {most}: none rises with the cutoff"
+            yield Fault(PROTOCOL, f"cutoff shown {row['cutoff']}", told)
+        if (shows[0] > 0) != (shows[1] >= MIN_PARTITIONS):
+            told = f"{shows[0]} units stable, {shows[1]} partitions at most: one of them is not so"
+            yield Fault(PROTOCOL, f"cutoff shown {row['cutoff']}", told)
+        most = shows
     smallest = good[0] if good else None
     if (chosen := cutoff(saved)) is None or chosen != smallest:
         yield Fault(PROTOCOL, "cutoff chosen", f"is {chosen!r}; by its rule and what development showed {smallest!r}")

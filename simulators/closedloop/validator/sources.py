@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -47,10 +48,18 @@ def _file(name: str) -> Path:
 
 
 def _imports(name: str) -> Iterator[str]:
-    for node in ast.walk(ast.parse(_file(name).read_bytes())):
-        named: list[str] = []
+    for one in _named(_file(name).read_bytes()):
+        if one.split(".")[0] in ("simulators", "xapp") and _file(one).is_file():
+            yield one
+
+
+@cache
+def _named(source: bytes) -> tuple[str, ...]:
+    """All that a source imports, and what may be a module of it."""
+    found: list[str] = []
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            named = [alias.name for alias in node.names]
+            found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            named = [node.module] + [f"{node.module}.{alias.name}" for alias in node.names]
-        yield from (one for one in named if one.split(".")[0] in ("simulators", "xapp") and _file(one).is_file())
+            found += [node.module] + [f"{node.module}.{alias.name}" for alias in node.names]
+    return tuple(found)

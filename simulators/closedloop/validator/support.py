@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -57,9 +58,13 @@ def _compared(reference: Cube, current: Cube, unit: Ints) -> Compared:
 
 def compared_cases(saved: Saved) -> Compared:
     """Of the cases: arrays over case · 15 + partition."""
-    current = cube(saved, "current.csv")
+    return _compared_cases(cube(saved, "reference.csv"), cube(saved, "current.csv"))
+
+
+@lru_cache(maxsize=4)  # gates, signal, safety and analysis ask for the same
+def _compared_cases(reference: Cube, current: Cube) -> Compared:
     case, partition = np.divmod(np.arange(len(current.line)), PARTITIONS)
-    return _compared(cube(saved, "reference.csv"), current, case // CASES_OF_UNIT * PARTITIONS + partition)
+    return _compared(reference, current, case // CASES_OF_UNIT * PARTITIONS + partition)
 
 
 def compared_null(saved: Saved) -> Compared:

@@ -9,6 +9,7 @@ import numpy as np
 
 from simulators.closedloop.validator.check import Check, Fault
 from simulators.closedloop.validator.design import (
+    CASES_OF_UNIT,
     CHANNELS,
     COMPONENTS,
     CREDITS,
@@ -27,6 +28,7 @@ from simulators.closedloop.validator.schedule import rows_in_place
 
 FILES: Final = ("reference.csv", "null.csv", "current.csv")
 CLEAN: Final = FILES[:2]
+FEATURES: Final = "drift_features.csv"
 
 
 def _columns(saved: Saved) -> Iterator[Fault]:
@@ -71,6 +73,7 @@ def _bounded(saved: Saved) -> Iterator[Fault]:
 def _totals(saved: Saved) -> Iterator[Fault]:
     yield from _occupied(saved)
     yield from _first_quarter(saved)
+    yield from _under_faults(saved)
 
 
 def _occupied(saved: Saved) -> Iterator[Fault]:
@@ -112,6 +115,27 @@ def _first_quarter(saved: Saved) -> Iterator[Fault]:
             yield Fault(name, f"partition {partition}", told)
 
 
+def _under_faults(saved: Saved) -> Iterator[Fault]:
+    """Under a fault the channels are those of the clean episodes with the same seeds, so that in the first quarter a
+    component has at most the visits of both halves of its third; of the current block drift_features.csv has them.
+    """
+    features, current = saved.tables[FEATURES], cube(saved, "current.csv")
+    clean = [place for place, block in enumerate(features.texts["block"]) if block == "current"]
+    partition = features.ints["partition"][clean]
+    case, of = np.divmod(np.arange(len(current.line)), PARTITIONS)
+    component = case // CASES_OF_UNIT % COMPONENTS
+    for third in range(CHANNELS // 2):
+        shares = features.floats[f"share_{third}"][clean] + features.floats[f"share_{third + 3}"][clean]
+        most = np.full(PARTITIONS, VISITS_AT_MOST)
+        for place, visits in zip(partition.tolist(), (shares * EPISODES * STEPS).round().tolist(), strict=True):
+            if 0 <= place < PARTITIONS:
+                most[place] = min(most[place], visits)
+        wrong = current.there & np.isin(component, (third, third + 3)) & (current.ints["visits"] > most[of])
+        for place in np.flatnonzero(wrong)[:100].tolist():
+            told = f"{int(current.ints['visits'][place])} visits; {FEATURES} has {int(most[of[place]])} of its channels"
+            yield Fault("current.csv", f"line {current.line[place]}", told)
+
+
 CHECKS: Final = (
     Check(
         "columns",
@@ -128,8 +152,9 @@ CHECKS: Final = (
     Check(
         "totals",
         "traces",
-        "The clean visits account for every step of every episode, by cell, by component and by channel.",
-        (*CLEAN, OCCUPANCY),
+        "Clean visits account for every step, by cell, component and channel; under faults the channels are the same.",
+        (*FILES, OCCUPANCY, FEATURES),
         _totals,
+        besides=("ledger/claims",),
     ),
 )
