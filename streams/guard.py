@@ -405,6 +405,12 @@ class Guard:
             await stop_all(consumer.stop(), timeout_s=settings.stop_timeout_s)
         took_s = round(time.monotonic() - began, 3)
         log.info("partition taken up", partition=partition, decisions=len(past.said), after_s=took_s)
+        since_ms, counted_ms = start.telemetry_since_ms, self._counted_ms()
+        if since_ms is not None and since_ms > now_ms - counted_ms:
+            log.warning(
+                "telemetry is retained for less than the support gate counts: it abstains until its window is full",
+                partition=partition, retained_s=(now_ms - since_ms) / 1000, counted_s=counted_ms / 1000,
+            )  # fmt: skip
         books = Books(partition, self._partitions, settings, self._contracts, past, start, self.maps.terms)
         release = Release(partition, settings, self._clock, self._signer, self._traced)
         return Desk(

@@ -139,7 +139,8 @@ class Start:
     """Where to read each input from, and up to where (`warm_at`) before anything is decided.
 
     `reread_to`: where `proposals` ended; decisions on those below may have been made by former owners. `gone`:
-    proposals that nobody decided and the broker no longer holds.
+    proposals that nobody decided and the broker no longer holds; `telemetry_since_ms`: where it may have dropped
+    telemetry that was asked for, when the oldest that it holds arrived.
     """
 
     positions: Mapping[TopicPartition, int]
@@ -147,6 +148,7 @@ class Start:
     reread_to: int
     answered_queries: frozenset[str]
     gone: Lost | None
+    telemetry_since_ms: int | None = None
 
 
 async def read_past(
@@ -314,6 +316,8 @@ async def find_start(
     for name in back:
         at, nothing_so_young = found.get(tps[name]), (ends if finds_times else begins)[tps[name]]
         positions[tps[name]] = nothing_so_young if at is None else at.offset
+    oldest = found.get(tps["telemetry"])
+    cut = oldest is not None and 0 < begins[tps["telemetry"]] == oldest.offset
     last, proposals = past.last, tps["proposals"]
     answers = tps["answers"]
     known = last is not None and last.read.answers <= ends[answers]  # else nothing is, or another topic had its name
@@ -330,4 +334,6 @@ async def find_start(
     async for message in read_to(consumer, {views: ends[views]}, {views: positions.pop(views)}):
         answered.update(value.decode(errors="replace") for name, value in message.headers if name == "ce_id" and value)
     warm_at = {tps[name]: ends[tps[name]] for name in ("telemetry", "outcomes", "answers")}
-    return Start(positions, warm_at, ends[proposals], frozenset(answered), gone)
+    return Start(
+        positions, warm_at, ends[proposals], frozenset(answered), gone, oldest.timestamp if cut else None
+    )  # fmt: skip

@@ -6,8 +6,9 @@ The window is 5 partitions of 10 s, 2 visits in 4 of them are enough. T lies two
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -18,9 +19,9 @@ from xapp.model import Measurement, Report
 from xapp.support.book import SupportBook
 from xapp.support.building import build
 from xapp.support.carried import Support, SupportVerdict, support_document
-from xapp.support.component import Component
+from xapp.support.component import QUARTER_MS, Component
 from xapp.support.gate import SupportGate
-from xapp.support.reference_map import ReferenceMap, digest_of
+from xapp.support.reference_map import ReferenceMap, digest_of, map_json
 from xapp.support.terms import Terms, load_terms
 
 T = 1_800_000_000_000  # 08:00:00 UTC
@@ -172,3 +173,22 @@ def gated_episode(support: Support | None) -> dict[str, Any]:
     if support is not None:
         document["support"] = orjson.loads(orjson.dumps(support_document(support)))
     return document
+
+
+def gate_in(folder: Path, gated: Contract, measured: Callable[[int], Report], now_ms: int) -> Path:
+    """A folder of terms and a map for a guard on the clock of the machine, an hour after the network was measured
+    steadily; no partition ends while a test runs, and it is mid-quarter.
+    """
+    partition_ms, began_ms = 60_000, now_ms // 60_000 * 60_000 - 3_600_000
+    under = terms(
+        contract_id=gated.contract_id, partition_ms=partition_ms, axes={},
+        utc_offset_min=(QUARTER_MS // 2 - now_ms % QUARTER_MS) // 60_000,
+    )  # fmt: skip
+    steadily = [(measured(at_ms), at_ms + 20) for at_ms in range(began_ms, began_ms + 8 * partition_ms, 10_000)]
+    found = build(
+        gated, under, steadily, map_id="north", version=1, built_at_ms=now_ms - 60_000, recordings=("sha256:a",)
+    )
+    folder.mkdir()
+    (folder / "terms.json").write_bytes(under.document)
+    (folder / "north-1.json").write_bytes(map_json(found))
+    return folder

@@ -7,6 +7,8 @@ import copy
 import itertools
 import re
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -14,9 +16,12 @@ import pytest
 import pytest_asyncio
 from guard_rig import CONTRACT
 from page_rig import Operator, before_the_page, browsing, guarded_page
+from support_rig import gate_in
 from web_rig import TOKEN, Page
 
 from streams.guard import unix_ms
+from xapp.contract_loading import load_contract
+from xapp.model import Measurement, Report
 from xapp.signing import open_envelope
 
 THREE_SOURCES = copy.deepcopy(CONTRACT)
@@ -190,6 +195,40 @@ async def test_an_approved_escalation_is_applied(operator: Operator) -> None:
     before = operator.row("approved-1").filter(has_text="ESCALATE").filter(has_text="→ APPLY")
     assert await before.get_attribute("data-state") == "over"
     await operator.sees("alice · sign out")
+
+
+async def test_what_an_operator_approves_is_vetoed_for_want_of_support_and_the_page_says_so(
+    tab: Any, tmp_path: Path
+) -> None:
+    def measured(at_ms: int) -> Report:
+        return Report(f"r@{at_ms}", "e2:gnb-1", at_ms, (Measurement("cqi", 9, "1", "cell:1/ue:7"),))
+
+    gate = gate_in(tmp_path / "gate", load_contract(THREE_SOURCES), measured, unix_ms())
+    async with (
+        guarded_page(tmp_path, document=THREE_SOURCES, support_dir=gate) as one,
+        before_the_page(tab, one) as operator,
+    ):
+        await operator.open()
+        await operator.escalated("vetoed-1")
+        panel = await operator.opens("vetoed-1")
+        asked = panel.get_by_role("region", name="Support", exact=True)
+        assert "RUNTIME_ABSTAIN" in await asked.inner_text(), "it is known before anybody approves"
+        answer = panel.get_by_role("region", name="Answer this escalation")
+        await answer.get_by_role("radio", name="12 from rt:north").check()
+        await answer.get_by_label("Reason").fill("the drive test agrees")
+        await answer.get_by_role("button", name="Approve").click()
+        await operator.signs_in()
+        decision = await one.final("vetoed-1")
+        assert (decision["action"], decision["released"]) == ("ABSTAIN", None)
+        assert [v["code"] for v in decision["violations"] if v["blocking"]] == ["support"]
+        await panel.get_by_role("link", name="open the final decision").click()
+        await panel.get_by_role("region", name="Answers of operators").wait_for()
+        support = await panel.get_by_role("region", name="Support", exact=True).inner_text()
+        said = decision["support"]
+        at = datetime.fromtimestamp(said["earliest_ms"] / 1000, UTC)
+        for wanted in ("RUNTIME_ABSTAIN", f"{at:%H:%M:%S}", "north, version 1", said["map"]["digest"]):
+            assert wanted in support
+        assert re.search(rf"cqi of cell:1/ue:{operator.ue}\s+cell:1, quarter \d, load any, cqi any\s+4\s+8", support)
 
 
 async def test_an_approval_that_ends_no_dispute_says_so_and_leads_to_the_newest(operator: Operator) -> None:

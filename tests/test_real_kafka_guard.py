@@ -5,20 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from guard_rig import CONTRACT, Rig, contracts, proposal, report, running
 from real_kafka import RealKafka
+from structlog.testing import capture_logs
+from support_rig import gate_in
 
 from streams.deciding import RegionState
 from streams.guard import Guard, unix_ms
 from streams.kafka_cluster import KafkaCluster, KafkaUnavailable
 from streams.settings import GuardSettings
 from xapp.faithfulness import verify
+from xapp.model import Measurement, Report
 from xapp.signing import KnownKeys, Signer, check_document
 
 SIGNER = Signer.of_seed(bytes(32))
@@ -222,3 +226,32 @@ async def test_a_partition_whose_inputs_end_with_the_end_of_a_transaction_is_tak
         async with deciding(Guard(settings(kafka, "w2"), contracts())):
             await rig.send("proposals", proposal("p2"))
             assert (await rig.decision("p2", WAIT_S))["action"] == "APPLY"
+
+
+async def test_a_window_that_the_topic_no_longer_holds_only_vetoes_and_is_told(
+    kafka: RealKafka, tmp_path: Path
+) -> None:
+    def measured(at_ms: int) -> Report:
+        return Report(f"r@{at_ms}", "e2:gnb-1", at_ms, (Measurement("cqi", 9, "1", "cell:1/ue:7"),))
+
+    gate = gate_in(tmp_path / "gate", contracts()["test/1"], measured, unix_ms())
+    telemetry = TopicPartition(f"{kafka.prefix}telemetry", Rig.partition_of_region(), 2)
+    async with rig_on_topics_of(Guard(settings(kafka), contracts()), kafka) as rig:
+        for n in range(3):
+            await rig.send("telemetry", report(f"more-{n}", 9))
+        whole = Guard(settings(kafka, "w2", support_dir=gate), contracts())
+        with capture_logs() as logs:
+            async with deciding(whole):
+                await rig.send("proposals", proposal("whole"))
+                assert (await rig.decision("whole"))["support"]["state"] == "RUNTIME_ABSTAIN"
+        assert not [said for said in logs if "retained" in said["event"]]
+        admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
+        admin.delete_records([telemetry])[telemetry].result(WAIT_S)
+        with capture_logs() as logs:
+            async with deciding(Guard(settings(kafka, "w3", support_dir=gate), contracts())):
+                await rig.send("proposals", proposal("cut"))
+                cut = await rig.decision("cut")
+    assert (cut["action"], cut["support"]["state"]) == ("ABSTAIN", "RUNTIME_ABSTAIN")
+    (told,) = [said for said in logs if "retained" in said["event"]]
+    assert (told["partition"], told["log_level"]) == (telemetry.partition, "warning")
+    assert 0 < told["retained_s"] < told["counted_s"]

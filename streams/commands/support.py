@@ -28,7 +28,7 @@ _SHOWN: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a map is built from. `form`: of the recordings, None: guessed; `region`: of own ones this alone, None: all."""
+    """What a map is built from. `form`: of the recordings, None: guessed; `region`: of own ones this, None: all."""
 
     recordings: Sequence[Path]
     form: str | None
