@@ -107,6 +107,9 @@ def test_the_dashboard_speaks_of_metrics_that_exist(names: set[str]) -> None:
     used |= {name for variable in variables for name in NAME.findall(variable.get("definition", ""))}
     assert len(used) > 20
     assert used - names == set()
+    assert {name for name in used if "_support_" in name} >= {
+        "ricxapp_wirelessops_support_verdicts_total", "ricxapp_wirelessops_support_map_expires_seconds",
+    }  # fmt: skip
 
 
 def test_every_query_of_the_dashboard_is_promql(promtool: str, tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ from streams.commands.record import REPLAYED
 from streams.guard import Guard, unix_ms
 from streams.keys import ephemeral_key
 from streams.recorder import Recorder
+from streams.recording import RecordingWriter, read_recording
 from streams.replay import replay
 from streams.settings import GuardSettings
 from streams.simulation import SimulatedRan, Simulation, Wire
@@ -199,6 +200,9 @@ async def test_a_guard_applies_where_it_was_before_abstains_until_its_window_is_
     code, summary = replayed(run, None, capsys)
     assert code == 1
     assert any("name their folder with --support-dir" in place for place in summary["differing"])
+    code, summary = replayed(begun_late(run), gate, capsys)
+    assert code == 1
+    assert any("of its window there may be some in 20 messages before the rec" in at for at in summary["differing"])
     for old in sorted(gate.glob("*-map-1.json")):
         old.unlink()
     code, summary = replayed(run, gate, capsys)
@@ -208,6 +212,16 @@ async def test_a_guard_applies_where_it_was_before_abstains_until_its_window_is_
     assert code == 0
     assert summary["live"]["differing"] == 0
     assert summary["support"]["would_apply"] >= summary["support"]["vetoed"] > 0
+
+
+def begun_late(run: Path) -> Path:
+    """A recording without the first 20 messages of telemetry."""
+    late = run.with_name("late.jsonl.gz")
+    with RecordingWriter(late) as writer:
+        for message in read_recording(run):
+            if message.offset >= 20 or not message.topic.endswith("telemetry"):
+                writer.write(message)
+    return late
 
 
 def replayed(file: Path, gate: Path | None, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:

@@ -174,7 +174,7 @@ def decide_again(
                 comparison.without_proposal += 1
             else:
                 outcome = _again(state, proposal, live, message, switch, live.maps(support))
-                _compare(outcome, message, recorded, comparison, place, live.unsupported(support))
+                _compare(outcome, message, recorded, comparison, place, live.unsupported(support, past.missing))
                 if support.terms:
                     newest = support.newest
                     comparison.gating.count(
@@ -217,6 +217,9 @@ class _Partition:
         names = recorded.topics
         self._comparison, self._contracts, self._history = comparison, contracts, history
         self._terms = support.terms
+        telemetry = recorded.inputs[names.telemetry].get(partition, ())
+        self.missing = telemetry[0].offset if telemetry else 0
+        """Messages of telemetry before the recording."""
         self._states: dict[str, RegionState] = {}
         self._waiting = {
             name: deque(recorded.inputs[name].get(partition, ()))
@@ -291,14 +294,18 @@ class _Live:
         digest = self.map_digest
         return {self.contract_ref: None if digest is None else support.of_digest(self.contract_ref, digest)}
 
-    def unsupported(self, support: SupportFolder) -> str:
-        """What the folder lacks for this decision to be made again; empty where nothing."""
+    def unsupported(self, support: SupportFolder, missing: int) -> str:
+        """What the folder, or the recording, lacks for this decision to be made again; empty where nothing. `missing`:
+        messages of telemetry before the recording.
+        """
         if not self.gated or self.contract_ref is None:
             return ""
         if self.contract_ref not in support.terms:
             return f": it was gated by support terms of {self.contract_ref}, name their folder with --support-dir"
         if self.map_digest is not None and support.of_digest(self.contract_ref, self.map_digest) is None:
             return f": the folder of --support-dir does not hold its reference map, {self.map_digest}"
+        if missing:
+            return f": it was gated, and of its window there may be some in {missing} messages before the recording"
         return ": it was gated, are the terms in --support-dir the same?"
 
     @classmethod
