@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -167,7 +168,8 @@ async def test_a_guard_applies_where_it_was_before_abstains_until_its_window_is_
 
     with EmbeddedBroker() as broker:
         async with watched(broker) as rig, recorded(broker, run) as recorder, AsyncExitStack() as network:
-            async with running(guard_of(broker, support_dir=gate)):
+            first = guard_of(broker, support_dir=gate)
+            async with running(first):
                 await network.enter_async_context(simulated(broker))
                 begun = await decision(rig, gate_said("RUNTIME_ABSTAIN", action="ABSTAIN", final=True))
                 assert begun["support"]["short"]
@@ -191,6 +193,11 @@ async def test_a_guard_applies_where_it_was_before_abstains_until_its_window_is_
                     )
                 refreshed = await decision(rig, lambda d: "support" in d and d["support"]["map"]["version"] == 2)
                 assert refreshed["sequence"] > kept["sequence"]
+            assert told_of(first) == Counter(
+                (d["contract_ref"], d["support"]["state"])
+                for d in rig.decisions()
+                if "support" in d and d["decided_at_ms"] < restarted_ms
+            )
             decided = len(rig.written["control"])
             async with asyncio.timeout(WAIT_S):
                 while recorder.count < decided:  # noqa: ASYNC110 - the recorder counts, and tells nobody
@@ -212,6 +219,13 @@ async def test_a_guard_applies_where_it_was_before_abstains_until_its_window_is_
     assert code == 0
     assert summary["live"]["differing"] == 0
     assert summary["support"]["would_apply"] >= summary["support"]["vetoed"] > 0
+
+
+def told_of(guard: Guard) -> Counter[tuple[str, str]]:
+    """The verdicts that a guard's metrics count, by contract and state."""
+    (family,) = (one for one in guard.metrics.collect() if one.name.endswith("support_verdicts"))
+    told = {(s.labels["contract"], s.labels["state"]): int(s.value) for s in family.samples}
+    return +Counter(told)
 
 
 def begun_late(run: Path) -> Path:
