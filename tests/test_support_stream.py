@@ -464,6 +464,12 @@ def test_explain_and_the_dossier_show_deficit_earliest_time_and_map(support: Sup
     assert "cqi of cell:1/ue:7 (cell:1, quarter 1, load any, cqi any) lacks" in out
     assert "It could pass at 2027-01-15 08:00:" in out
     assert "Reference map 'north' version 1, sha256:" in out
+    assert "wirelessops verify" not in out
+    for forged in (None, record["support"] | {"state": "SUPPORTED"}, record["support"] | {"earliest_ms": 1e300}):
+        file.write_bytes(json.dumps(record | {"support": forged}).encode())
+        code, again, _ = said("explain", file)
+        assert (code, again.startswith(out.rstrip("\n"))) == (0, True), "what follows from its record is told"
+        assert "`wirelessops verify` tells what is wrong with it" in again
     shown = dossier(record, {}, {})["support"]
     assert shown["state"] == "RUNTIME_ABSTAIN"
     assert (shown["earliest_ms"], shown["map"]["version"]) == (record["support"]["earliest_ms"], 1)

@@ -8,11 +8,10 @@ from typing import Any
 
 from streams.commands.documents import Unreadable, documents, read_document
 from streams.commands.printing import printable, utc
-from xapp.engine import considered
+from xapp.engine import assure, considered
 from xapp.episode import EpisodeError, episode_from
-from xapp.model import Episode
 from xapp.signing import EnvelopeError, is_envelope, read_envelope
-from xapp.support.carried import read_component
+from xapp.support.carried import Support, SupportVerdict
 
 OK, INVALID = 0, 2
 
@@ -56,27 +55,28 @@ def _explained(document: Any) -> Iterator[str]:
     following = next((row for row in rows[chosen + 1 :] if row.applies), None)
     if following is not None:
         yield f"Had that row not applied: {following.action}, {following.name}: {following.because}"
-    yield from _supported(decision.get("support"), episode)
-    if rows[chosen].action != decision["action"]:
-        yield f"Its record gives {rows[chosen].action}: `wirelessops verify` tells what is wrong with it."
+    made = assure(episode)
+    if made.support is not None and episode.support is not None:
+        yield from _supported(made.support, episode.support)
+    supported = None if made.support is None else made.support.document()
+    if rows[chosen].action != decision["action"] or supported != decision.get("support"):
+        yield f"Its record gives {rows[chosen].action}, as above: `wirelessops verify` tells what is wrong with it."
 
 
-def _supported(said: Any, episode: Episode) -> Iterator[str]:
-    """What the support gate said, where one was asked: the deficit, when it could pass, the map, the drift."""
-    if said is None or episode.support is None:
-        return
-    yield f"Support: {said['state']}: {said['because']}"
-    for one in said["short"]:
-        where = "" if one["subject"] is None else f" of {one['subject']}"
-        lacks = f"{one['visits']} visits in {one['partitions']} partitions"
-        yield f"  {one['field']}{where} ({read_component(one['component'], '$').text}) lacks {lacks}"
-    if said["earliest_ms"] is not None:
-        yield f"  It could pass at {utc(said['earliest_ms'])} at the earliest."
-    held, drift = episode.support.map, episode.support.drift
+def _supported(verdict: SupportVerdict, support: Support) -> Iterator[str]:
+    """What the support gate says: the deficit, when it could pass, the map, the drift."""
+    yield f"Support: {verdict.state}: {verdict.because}"
+    for one in verdict.short:
+        where = "" if one.subject is None else f" of {one.subject}"
+        lacks = f"{one.visits} visits in {one.partitions} partitions"
+        yield f"  {one.field}{where} ({one.component.text}) lacks {lacks}"
+    if verdict.earliest_ms is not None:
+        yield f"  It could pass at {utc(verdict.earliest_ms)} at the earliest."
+    held, drift = support.map, support.drift
     if held is not None:
         yield f"  Reference map {held.map_id!r} version {held.version}, {held.digest}, until {utc(held.expires_at_ms)}."
     if drift is not None:
-        limit = episode.support.terms.drift_partitions
+        limit = support.terms.drift_partitions
         yield f"  Drift: {drift.exceeded} partitions beyond {drift.limit:.3f}; {limit} make the map drifted."
 
 
