@@ -25,6 +25,7 @@ from streams.guard_restore import Past, Start
 from streams.observing import Observers
 from streams.publishing import Late, Outgoing
 from streams.settings import GuardSettings
+from streams.support_watch import MapsInForce
 from streams.topics import topics
 from streams.tuning import LiveTuning, Tuning
 
@@ -73,7 +74,10 @@ def a_desk() -> tuple[Desk, Kept]:
     books = Books(PARTITION, range(PARTITIONS), SETTINGS, contracts(), Past(), start)
     publisher, tuning = Kept(), LiveTuning(Tuning.of(SETTINGS))
     release, observers = Release(PARTITION, SETTINGS, lambda: T, None), Observers((), lambda _: None)
-    desk = Desk(books, SETTINGS, tuning, contracts(), lambda: T, publisher, release, Counters(), lambda _: 0, observers)
+    desk = Desk(
+        books, SETTINGS, tuning, contracts(), lambda: T, publisher, release, Counters(), lambda _: 0, observers,
+        MapsInForce(),
+    )  # fmt: skip
     return desk, publisher
 
 
