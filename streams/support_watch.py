@@ -54,6 +54,8 @@ class MapsInForce:
 
     async def watch(self) -> None:
         """Look at the folder again and again, until cancelled; returns at once where there is none."""
+        for contract_id, found in sorted(self._now.items(), key=lambda item: item[0]):
+            log.info("support gate in force", contract=contract_id, map=_named(found))
         while self._folder is not None:
             await asyncio.sleep(LOOK_S)
             await asyncio.to_thread(self._look_at, self._folder)  # decisions are made meanwhile

@@ -233,10 +233,14 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
         f"{rule['partition_ms']} ms"
     )
     for one in document["drift"]:
-        said = one.get("because") or f"{one['limit']:.3f}, calibrated on {one['calibrated_on']} partitions"
-        yield f"drift      quarter {one['quarter']}: limit {said}"
+        if one["limit"] is None:
+            said = f"not watched: {one['because']}"
+        else:
+            said = f"limit {one['limit']:.3f}, calibrated on {one['calibrated_on']} partitions"
+        yield f"drift      quarter {one['quarter']}: {said}"
     admitted = [row for row in rows if row["admitted"]]
-    yield f"admitted   {len(admitted)} of {len(rows)} fields in components"
+    nothing = "" if admitted else ": with this map in force, nothing under its contract is applied"
+    yield f"admitted   {len(admitted)} of {len(rows)} fields in components{nothing}"
     yield from _rows(admitted, lambda row: f"{row['partitions']} partitions")
     short = [row for row in rows if not row["admitted"]]
     yield f"short      {len(short)}"

@@ -295,11 +295,11 @@ class _Live:
         return {self.contract_ref: None if digest is None else support.of_digest(self.contract_ref, digest)}
 
     def unsupported(self, support: SupportFolder, missing: int) -> str:
-        """What the folder, or the recording, lacks for this decision to be made again; empty where nothing. `missing`:
-        messages of telemetry before the recording.
+        """What the folder, or the recording, may lack for this decision to be made again; empty where nothing.
+        `missing`: messages of telemetry before the recording.
         """
         if not self.gated or self.contract_ref is None:
-            return ""
+            return f": it may rest on {missing} messages of telemetry before the recording" if missing else ""
         if self.contract_ref not in support.terms:
             return f": it was gated by support terms of {self.contract_ref}, name their folder with --support-dir"
         if self.map_digest is not None and support.of_digest(self.contract_ref, self.map_digest) is None:
@@ -350,7 +350,7 @@ def _compare(
         hint = ": its contract is not loaded here, name its folder with --contracts" if unknown else unsupported
         comparison.differing.append(f"{place}: was {was.get('action')}, is {outcome.decision.action}{hint}")
     elif recorded.records is not None and digest(outcome.record_value) not in recorded.records:
-        comparison.differing.append(f"{place}: the decision is the same, its record is not{unsupported}")
+        comparison.differing.append(f"{place}: the decision is the same; its record is not in the recording")
     else:
         comparison.matching += 1
 
