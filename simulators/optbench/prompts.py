@@ -90,11 +90,14 @@ _ANSWERS: Final[Mapping[Task, str]] = {
 }
 
 
+_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
 def _ordered(value: Any) -> Any:
     """The same JSON value with the members of every object by name: equal values give equal bytes."""
+    if type(value) in _SCALARS:  # most are
+        return value
     if isinstance(value, Mapping):
         return {key: _ordered(inner) for key, inner in sorted(value.items())}
     return [_ordered(inner) for inner in value] if isinstance(value, list | tuple) else value

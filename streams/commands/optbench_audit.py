@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -47,6 +48,7 @@ def audit(options: SuiteOptions, as_json: bool = False, leak: SeededLeak = Seede
         check_leak(leak)
         suite = suite_of(options)
         subject = with_leak(Subject(suite.cases, suite.manifest["seed"]), leak)
+        gc.freeze()  # a suite is many objects, and stays: the collector need not walk it each time
         try:
             checks = tuple(audited(subject))
         except (LookupError, TypeError, ValueError) as error:
@@ -54,6 +56,8 @@ def audit(options: SuiteOptions, as_json: bool = False, leak: SeededLeak = Seede
                 raise
             told = " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST]
             raise NotRun(f"{options.directory}: an episode is not as this version makes them: {told}") from error
+        finally:
+            gc.unfreeze()
         put(_document(suite, leak, checks) if as_json else _lines(checks))
         if not all(check.passed for check in checks):
             answer.code = FAILED

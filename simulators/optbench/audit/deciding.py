@@ -68,14 +68,15 @@ class Bench:
             self._listeners[name] = Listener()
             self.agents[name] = make(name, self._listeners[name])
 
-    def decide(self, view: Mapping[str, Any]) -> dict[str, Decided]:
-        """Method → what it makes of a view. Where it reads a sealed part, `touched` holds of what.
+    def decide(self, view: Mapping[str, Any], sealed: Sealed | None = None) -> dict[str, Decided]:
+        """Method → what it makes of a view. All get the same proposal, made of the view (see `plain_proposal`).
 
-        All get the same proposal, made of the view (see `plain_proposal`).
+        `sealed`: what stands beside the view, for whoever looks there; None: poison, so that `touched` holds what of it
+        a method reads.
         """
         if not self.agents:
             return {}
-        case = Case(view, cast(Sealed, Poison(self.touched)))
+        case = Case(view, cast(Sealed, Poison(self.touched)) if sealed is None else sealed)
         reply = plain_proposal(view)
         return {name: self._decided(name, case, reply) for name in self.agents}
 

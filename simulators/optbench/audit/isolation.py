@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from gc import get_referents
 from itertools import chain
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, ModuleType
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
 from simulators.optbench.audit.deciding import Bench, Methods
 from simulators.optbench.audit.subject import Check, Subject
+from simulators.optbench.audit.watching import watched
 from simulators.optbench.methods import METHODS
 from simulators.optbench.model import BaseItem, Case, Exposure, Facts, Outage, Sealed, Verdict
 
@@ -122,26 +121,28 @@ def objects(subject: Subject, methods: Methods = METHODS) -> Check:
 
 
 def runtime(subject: Subject, methods: Methods = METHODS) -> Check:
-    """Methods decide with the sealed part poisoned, and every call of our code is watched.
+    """Methods decide with the sealed part poisoned, and each is watched (`watching`).
 
-    One episode of each task and family. A method fails that reads the poisoned part (also where it hides the error), or
-    while which code of `SEALED_SIDE` runs.
+    One episode of each task and family. A method fails that reads the poisoned part (also where it hides the error),
+    while which code of `SEALED_SIDE` runs, or that opens, imports, starts or inspects what it was not handed: files,
+    modules, threads and processes, frames, the collector. They are made under watch, too.
     """
     chosen = {(case.sealed.item.task, case.sealed.family): case for case in reversed(subject.cases)}
-    bench = Bench(methods)
-    failures: list[str] = []
+    with watched(_is_sealed) as noted:
+        bench = Bench(methods)
+    failures = [f"while methods were made: {what}" for what in sorted(noted)]
     for case in (chosen[key] for key in sorted(chosen)):
-        with _watched() as ran:
+        with watched(_is_sealed) as noted:
             bench.decide(case.view)
         read = sorted({*bench.touched})
         failures += [f"{case.episode_id}: a method read `{name}` of the sealed part" for name in read]
-        failures += [f"{case.episode_id}: while methods decided, {where} ran" for where in sorted(ran)]
+        failures += [f"{case.episode_id}: while methods decided: {what}" for what in sorted(noted)]
         bench.touched.clear()
     decided = len(chosen) * len(methods)
     return Check(
         "isolation-runtime",
-        f"isolation at run time: {decided} decisions with the sealed part poisoned, {len(failures)} reads of it or "
-        "calls of sealed code",
+        f"isolation at run time: {decided} decisions with the sealed part poisoned, {len(failures)} reads of it, "
+        "calls of sealed code, or reaches for files, modules, frames and the like",
         {"decisions": decided, "methods": len(methods), "read": len(failures)},
         tuple(failures),
     )
@@ -186,31 +187,12 @@ def _is_ours(module: object) -> bool:
     return isinstance(module, str) and module.split(".")[0] in _OURS and module not in _ASKING
 
 
-@contextmanager
-def _watched() -> Iterator[set[str]]:
-    """Meanwhile, the functions of the sealed side that are called: `module.function`."""
-    ran: set[str] = set()
-    before = sys.getprofile()
-
-    def note(frame: FrameType, event: str, _: Any) -> None:
-        if event == "call":
-            module = frame.f_globals.get("__name__", "")
-            if _is_sealed(module):
-                ran.add(f"{module}.{frame.f_code.co_qualname}")
-
-    sys.setprofile(note)
-    try:
-        yield ran
-    finally:
-        sys.setprofile(before)
-
-
 def _is_sealed(module: object) -> bool:
     """Whether a module is on the sealed side; of the audit, what asks the methods is not."""
     return isinstance(module, str) and module.startswith(SEALED_SIDE) and module not in _ASKING
 
 
-_ASKING: Final = frozenset({_HERE + "audit.deciding", _HERE + "audit.isolation"})
+_ASKING: Final = frozenset({_HERE + "audit.deciding", _HERE + "audit.isolation", _HERE + "audit.watching"})
 
 
 def _imports(source: str) -> Iterator[str]:

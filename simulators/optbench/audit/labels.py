@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import cycle
 from typing import Any, Final
 
 import orjson
@@ -64,27 +65,30 @@ LABELS: Final[Mapping[str, Callable[[Sealed], Sealed]]] = {
 def label_mutations(subject: Subject, methods: Methods = METHODS) -> Check:
     """Every episode under every kind of `LABELS`, rendered anew: the view stays byte for byte, in its order of members.
 
-    And under all kinds at once: so does what each method asks and decides, with the sealed part poisoned.
+    So does what each method asks and decides, with the sealed part as it is mutated beside the view: each episode under
+    one kind in turn, or under all of them at once.
     """
     bench = Bench(methods)
     failures: list[str] = []
-    for case in subject.cases:
+    turns = {**LABELS, "labels": _all_at_once}
+    for case, kind_in_turn in zip(subject.cases, cycle(turns), strict=False):
         view = orjson.dumps(case.view)
         for kind, mutate in LABELS.items():
             if orjson.dumps(subject.render(mutate(case.sealed)).view) != view:
                 failures.append(f"{case.episode_id}: its {kind} shows in the view")
-        decided = bench.decide(case.view)
-        for name, found in bench.decide(subject.render(_all_at_once(case.sealed)).view).items():
+        decided = bench.decide(case.view, case.sealed)
+        mutated = turns[kind_in_turn](case.sealed)
+        for name, found in bench.decide(subject.render(mutated).view, mutated).items():
             if found.prompts != decided[name].prompts:
-                failures.append(f"{case.episode_id}: its labels show in a prompt of {name}")
+                failures.append(f"{case.episode_id}: its {kind_in_turn} shows in a prompt of {name}")
             if found.bundle != decided[name].bundle:
-                failures.append(f"{case.episode_id}: its labels change what {name} decides")
-    mutated, decisions = len(LABELS) * len(subject.cases), len(methods) * len(subject.cases)
+                failures.append(f"{case.episode_id}: its {kind_in_turn} changes what {name} decides")
+    views, decisions = len(LABELS) * len(subject.cases), len(methods) * len(subject.cases)
     return Check(
         "label-mutations",
-        f"label-only mutations: {mutated} of {len(LABELS)} kinds, and {decisions} decisions of {len(methods)} methods "
-        f"under all kinds; {len(failures)} show in a view, a prompt or a decision",
-        {"mutations": mutated, "decisions": decisions, "methods": len(methods), "shown": len(failures)},
+        f"label-only mutations: {views} of {len(LABELS)} kinds, and {decisions} decisions of {len(methods)} methods "
+        f"under one kind or all; {len(failures)} show in a view, a prompt or a decision",
+        {"mutations": views, "decisions": decisions, "methods": len(methods), "shown": len(failures)},
         tuple(failures),
     )
 

@@ -6,6 +6,7 @@ strong: it supplements strip equality, and never replaces it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -18,8 +19,11 @@ from simulators.optbench.audit.subject import Check, Subject
 from simulators.optbench.model import Case, Sealed
 
 PERMUTATIONS: Final = 999
-LEVEL: Final = 0.01
-"""Of each target, over all of its features and the classifier together."""
+LEVEL: Final = 0.001
+"""Of the whole check: the chance that a suite without a shortcut fails it, over both targets and all features."""
+CONFIRMING: Final = 4_999
+SUSPECT: Final = 0.02
+"""A target of which a p-value is below this is tested again, with `CONFIRMING` permutations, and these count."""
 
 _SEED: Final = 20_260
 _GROUPS: Final = 5
@@ -60,6 +64,16 @@ def _key_order(case: Case) -> str:
     return orjson.dumps(_keys({**stripped, "episode": episode})).decode()
 
 
+def _end(text: str) -> str:
+    """How a text begins and ends: its last sign, and the blanks around it."""
+    return f"{text[: len(text) - len(text.lstrip())]!r} {text.rstrip()[-1:]!r} {text[len(text.rstrip()) :]!r}"
+
+
+def _openly(case: Case) -> bytes:
+    """What an episode says besides evidence and names."""
+    return orjson.dumps((case.view["task"], case.view["episode"]["contract"]))
+
+
 def _length(value: Any) -> int:
     return len(orjson.dumps(value))
 
@@ -72,6 +86,12 @@ FEATURES: Final[Mapping[str, Callable[[Case, int], float | str]]] = {
     "length of the name": lambda case, _: len(case.episode_id),
     "order of members": lambda case, _: _key_order(case),
     "length of the question": lambda case, _: len(case.view["task"]["question"]),
+    "parity of the question's length": lambda case, _: len(case.view["task"]["question"]) % 2,
+    "end of the question": lambda case, _: _end(case.view["task"]["question"]),
+    "blanks in a row in the question": lambda case, _: len(re.findall(r"\s\s+", case.view["task"]["question"])),
+    "characters of the question beyond ASCII": lambda case, _: sum(c > "\x7f" for c in case.view["task"]["question"]),
+    "numbers written with .0": lambda case, _: len(re.findall(rb"\d\.0\b", _openly(case))),
+    "members of task and contract": lambda case, _: _openly(case).count(b'":'),
     "length of the task": lambda case, _: _length(case.view["task"]),
     "length of the contract": lambda case, _: _length(case.view["episode"]["contract"]),
     "length without evidence": lambda case, _: len(strip(case.view)),
@@ -93,14 +113,15 @@ TARGETS: Final[Mapping[str, Callable[[Sealed], str]]] = {
 
 
 def shortcuts(subject: Subject) -> Check:
-    """p-values of every feature, and of a classifier on all, for each target; what is below `LEVEL` fails.
+    """p-values of every feature, and of a classifier on all, for each target; what is below its share of `LEVEL` fails.
 
-    Labels are permuted within tasks, `PERMUTATIONS` times from a fixed seed, all features at once; p = (1 + how many
-    permutations do at least as well) / (1 + their number), which is exact for a test that draws its permutations
-    (Phipson and Smyth 2010). Statistics are standardised by their permutations, and the greatest of each permutation is
-    what all are held against (Westfall and Young, single step), so that many features make no find more likely.
-    Features are tested by Pearson's chi-squared; the classifier, a ridge regression on the grouped features, by how
-    often it is right on an episode that it was not fitted to.
+    A p-value that fails is one of `CONFIRMING` permutations; that it is only drawn where one of `PERMUTATIONS` is below
+    `SUSPECT` makes it no likelier. Labels are permuted within tasks from a fixed seed, all features at once; p = (1 +
+    how many permutations do at least as well) / (1 + their number), which is exact for a test that draws its
+    permutations (Phipson and Smyth 2010). Statistics are standardised by their permutations, and the greatest of each
+    permutation is what all are held against (Westfall and Young, single step), so that many features make no find more
+    likely. Features are tested by Pearson's chi-squared; the classifier, a ridge regression on the grouped features, by
+    how often it is right on an episode that it was not fitted to.
     """
     tasks = _numbered([case.sealed.item.task for case in subject.cases])
     grouped = {name: _grouped(_values(subject.cases, of), tasks) for name, of in FEATURES.items()}
@@ -108,17 +129,21 @@ def shortcuts(subject: Subject) -> Check:
     failures: list[str] = []
     counts: dict[str, int | float] = {"features": len(FEATURES), "permutations": PERMUTATIONS}
     least: list[str] = []
+    level = LEVEL / len(TARGETS)
     for target, of in TARGETS.items():
-        found = corrected(telling, _numbered([of(case.sealed) for case in subject.cases]), tasks)
+        labels = _numbered([of(case.sealed) for case in subject.cases])
+        found = corrected(telling, labels, tasks)
+        if min(found.values()) < SUSPECT:
+            found = corrected(telling, labels, tasks, CONFIRMING)
         name, p = min(found.items(), key=lambda pair: pair[1])
         counts[f"least_p_{target}"] = p
         counts[f"classifier_p_{target}"] = found[_CLASSIFIER]
         least.append(f"{target} {p:.3f} ({name})")
-        failures += [f"{name} predicts the {target}: p = {p:.4f}" for name, p in found.items() if p < LEVEL]
+        failures += [f"{name} predicts the {target}: p = {p:.4f}" for name, p in found.items() if p < level]
     return Check(
         "shortcuts",
         f"shortcuts: {len(FEATURES)} features without evidence and a classifier on all, {PERMUTATIONS} permutations; "
-        f"least corrected p: {', '.join(least)}; {len(failures)} below {LEVEL}",
+        f"least corrected p: {', '.join(least)}; {len(failures)} below {level}",
         counts,
         tuple(failures),
     )
@@ -135,6 +160,7 @@ def corrected(
     rng = np.random.default_rng(_SEED)
     classes = int(labels.max(initial=0)) + 1
     classifier = _Classifier(list(features.values()), strata)
+    tables = _Tables(list(features.values()), classes)
     places = [np.flatnonzero(strata == stratum) for stratum in range(int(strata.max(initial=0)) + 1)]
     found = np.empty((permutations + 1, len(features) + 1))
     for row in range(permutations + 1):
@@ -142,13 +168,35 @@ def corrected(
         if row:  # the first are the labels as they are
             for own in places:
                 drawn[own] = labels[rng.permutation(own)]
-        found[row, :-1] = [_chi_squared(groups, drawn, classes) for groups in features.values()]
+        found[row, :-1] = tables.chi_squared(drawn)
         found[row, -1] = classifier.accuracy(drawn, classes)
     spread = found.std(axis=0)
     standard = np.where(spread > 0, (found - found.mean(axis=0)) / np.where(spread > 0, spread, 1), 0.0)
     greatest = standard.max(axis=1) + 1e-9
     atleast = (greatest[1:, None] >= standard[0][None, :]).sum(axis=0)
     return dict(zip((*features, _CLASSIFIER), ((1 + atleast) / (1 + permutations)).tolist(), strict=True))
+
+
+class _Tables:
+    """Contingency tables of features and classes, one below the other."""
+
+    def __init__(self, features: Sequence[_Ints], classes: int) -> None:
+        sizes = [int(groups.max(initial=0)) + 1 for groups in features]
+        self._begins = np.cumsum([0, *sizes])[:-1]
+        placed = zip(features, self._begins, strict=True)
+        self._groups = np.array([groups + begin for groups, begin in placed], dtype=np.int64)
+        self._classes, self._rows = classes, sum(sizes)
+        self._held = np.bincount(self._groups.ravel(), minlength=self._rows)
+
+    def chi_squared(self, labels: _Ints) -> _Floats:
+        """Pearson's, of each feature."""
+        if not len(self._groups):
+            return np.empty(0)
+        cells = (self._groups * self._classes + labels).ravel()
+        held = np.bincount(cells, minlength=self._rows * self._classes).reshape(-1, self._classes)
+        expected = np.outer(self._held, np.bincount(labels, minlength=self._classes)) / len(labels)
+        rows = (np.square(held - expected) / np.where(expected > 0, expected, 1)).sum(axis=1)
+        return np.add.reduceat(rows, self._begins)
 
 
 class _Classifier:
@@ -168,12 +216,6 @@ class _Classifier:
         predicted = self._inputs @ (self._fit @ wanted)
         without = (predicted - self._own[:, None] * wanted) / (1 - self._own[:, None])
         return float((without.argmax(axis=1) == labels).mean())
-
-
-def _chi_squared(groups: _Ints, labels: _Ints, classes: int) -> float:
-    held = np.bincount(groups * classes + labels, minlength=(int(groups.max()) + 1) * classes).reshape(-1, classes)
-    expected = held.sum(axis=1, keepdims=True) * held.sum(axis=0, keepdims=True) / len(labels)
-    return float((np.square(held - expected) / np.where(expected > 0, expected, 1)).sum())
 
 
 def _values(cases: Sequence[Case], of: Callable[[Case, int], float | str]) -> _Floats:

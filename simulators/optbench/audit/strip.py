@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
@@ -11,7 +11,7 @@ import orjson
 
 from simulators.optbench.audit.subject import Check, Subject
 from simulators.optbench.candidates import scene_of
-from simulators.optbench.model import BaseItem, Case, Exposure, Sealed
+from simulators.optbench.model import BaseItem, Case, ChangeKind, Exposure, Sealed
 from simulators.optbench.oracle import judge
 from simulators.optbench.realisation import FAMILIES
 from simulators.optbench.realisation.rendering import MEMBERS
@@ -31,9 +31,31 @@ EVIDENCE: Final[Mapping[str, str]] = {
 }
 """Member of an observation → why it is evidence. All other members must be the same under every stress."""
 
-_USUAL: Final = {name: "o1" if name == "id" else None for name in MEMBERS}
-_TERMS: Final = ("status", "retryable", "retry_after_ms", "retries_left")
+_TOUCHED: Final[Mapping[ChangeKind, tuple[str, ...]]] = {
+    "alias": ("name",),
+    "foreign_name": ("name",),
+    "shared_name": ("name",),
+    "prefixed_unit": ("unit", "value"),
+    "no_unit": ("unit",),
+    "foreign_unit": ("unit",),
+    "unheard_unit": ("unit",),
+    "schema": ("schema",),
+    "aged": (),
+    "repeated": ("report",),
+    "differs": ("value",),
+    "contradicted": ("report",),
+    "overtaken": (),
+    "overwritten": (),
+    "no_value": ("value", "quality"),
+    "lost_parent": (),
+}
+"""Change → members of the report which it may change; `report`: which of two it is, is not told."""
 
+_SPELLED: Final = ("value", "unit", "quality", "schema")
+_Report = tuple[str, str, int, str]
+_USUAL: Final = {name: "o1" if name == "id" else None for name in MEMBERS}
+_USUAL_SHAPE: Final = orjson.dumps({name: "its place" if name == "id" else None for name in MEMBERS})
+_TERMS: Final = ("status", "retryable", "retry_after_ms", "retries_left")
 
 
 def strip(view: Mapping[str, Any]) -> bytes:
@@ -45,7 +67,9 @@ def strip(view: Mapping[str, Any]) -> bytes:
     """
     episode = view["episode"]
     shapes = {
-        orjson.dumps({name: _canonical(name, value, place) for name, value in told.items()})
+        _USUAL_SHAPE
+        if told["id"] == f"o{place}" and tuple(told) == MEMBERS
+        else orjson.dumps({name: _canonical(name, value, place) for name, value in told.items()})
         for place, told in enumerate(episode["observations"] or [_USUAL], 1)
     }
     sources = episode["sources"]
@@ -61,32 +85,57 @@ def strip(view: Mapping[str, Any]) -> bytes:
 
 
 def nonces(case: Case) -> Iterator[tuple[str, object]]:
-    """(what it is of, value) of each arbitrary value that stands inside evidence.
+    """(what it is of, value) of each value that stands inside evidence, and that nothing was done to.
 
-    Those are a source's first version, and of a live report to which nothing was done: the unit as spelled, the schema
-    of those that are accepted, and of one that was computed from nothing, how long it took to arrive.
+    Those are a source's first version, and of the report that tells an exposure each member that its changes do not
+    touch (`_TOUCHED`): the value as it is written, the unit as spelled, the schema, the quality, and of one that was
+    computed from nothing, how long it took to arrive.
     """
-    episode, untouched = case.view["episode"], _untouched(case.sealed)
+    episode = case.view["episode"]
     yield from first_versions(episode["observations"])
-    for told in episode["observations"]:
-        source = told["source"]
-        age = episode["decided_at_ms"] - told["event_time_ms"]
-        exposure = untouched.get((told["name"], source, age))
-        if exposure is None or told["origin"] != "live":
+    reports = {_told(one, episode["decided_at_ms"]): one for one in episode["observations"]}
+    for exposure in case.sealed.facts.exposures:
+        touched = {member for change in exposure.changes for member in _TOUCHED[change.kind]}
+        told = None if "report" in touched else reports.get(_expected(exposure))
+        if told is None:
             continue
-        yield f"the unit of '{exposure.field}' at {source}", told["unit"]
-        yield f"the schema of '{exposure.field}' at {source}", told["schema"]
+        where = f"'{exposure.field}' at {exposure.source}{', recalled' if exposure.memory else ''}"
+        for member in _SPELLED:
+            if member not in touched:
+                yield f"the {member} of {where}", repr(told[member])
         if not exposure.parents:
-            yield f"the delay of '{exposure.field}' at {source}", told["ingest_time_ms"] - told["event_time_ms"]
+            yield f"the delay of {where}", told["ingest_time_ms"] - told["event_time_ms"]
+
+
+def unaccounted(case: Case) -> Iterator[str]:
+    """What the observations hold that the facts do not tell of: each exposure is one report, under its name, source
+    and age, and one more for each change that sends another; a windowed field has its samples; and that is all.
+    """
+    episode, item = case.view["episode"], case.sealed.item
+    told = Counter(_told(one, episode["decided_at_ms"]) for one in episode["observations"])
+    more = 0
+    for exposure in case.sealed.facts.exposures:
+        kinds = {change.kind for change in exposure.changes}
+        at_once = 2 if kinds & {"repeated", "contradicted"} else 1
+        if told[_expected(exposure)] != at_once:
+            times = f"{told[_expected(exposure)]} times as it should be, and not {at_once}"
+            yield f"'{exposure.field}' at {exposure.source} is told {times}"
+        more += at_once + len(kinds & {"overtaken", "overwritten"})
+        if not exposure.memory and exposure.source == item.contract["fields"][exposure.field]["sources"][0]:
+            more += len(item.series.get(exposure.field, ()))
+    if more != len(episode["observations"]):
+        yield f"{len(episode['observations'])} observations, where its facts tell of {more}"
 
 
 def first_versions(observations: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, int]]:
     """Versions count a source's event times; one that is numbered above them all says nothing of where they begin."""
-    for source in {told["source"] for told in observations}:
-        own = [told for told in observations if told["source"] == source]
-        events = sorted({told["event_time_ms"] for told in own})
-        begins = min(told["version"] - events.index(told["event_time_ms"]) for told in own)
-        yield f"the first version of {source}", begins
+    told: dict[str, dict[int, int]] = {}
+    for one in observations:
+        least = told.setdefault(one["source"], {})
+        event = one["event_time_ms"]
+        least[event] = min(least.get(event, one["version"]), one["version"])
+    for source, least in told.items():
+        yield f"the first version of {source}", min(least[event] - n for n, event in enumerate(sorted(least)))
 
 
 def strip_equality(subject: Subject) -> Check:
@@ -101,12 +150,16 @@ def strip_equality(subject: Subject) -> Check:
         stressed += len(views) - 1
         if len({strip(one.view) for one in views}) > 1:
             failures.append(f"{case.episode_id}: without its evidence it still differs with the stress")
-        found: defaultdict[str, set[object]] = defaultdict(set)
-        for what, value in (pair for one in views for pair in nonces(one)):
-            found[what].add(value)
-            compared += 1
-        differing = sorted(what for what, values in found.items() if len(values) > 1)
-        failures += [f"{case.episode_id}: {what} differs with the stress" for what in differing]
+        found: dict[str, object] = {}
+        differing: set[str] = set()
+        for one in views:
+            for what, value in nonces(one):
+                compared += 1
+                if found.setdefault(what, value) != value:
+                    differing.add(what)
+        failures += [f"{case.episode_id}: {what} differs with the stress" for what in sorted(differing)]
+        more = dict.fromkeys(fault for one in views for fault in unaccounted(one))
+        failures += [f"{case.episode_id}: {fault}" for fault in more]
     return Check(
         "strip-equality",
         f"strip equality: {len(subject.cases)} items under {len(FAMILIES)} families, {stressed} episodes and "
@@ -140,10 +193,17 @@ def _canonical(name: str, value: Any, place: int) -> Any:
     return "its place" if (name, value) == ("id", f"o{place}") else value
 
 
-def _untouched(sealed: Sealed) -> dict[tuple[str, str, int], Exposure]:
-    """(name, source, age in ms) → the live exposure of a report to which nothing was done."""
-    return {
-        (one.field, one.source, one.age_ms): one
-        for one in sealed.facts.exposures
-        if not one.changes and not one.memory
-    }
+def _told(observation: Mapping[str, Any], now_ms: int) -> _Report:
+    age_ms = now_ms - observation["event_time_ms"]
+    return observation["name"], observation["source"], age_ms, observation["origin"]
+
+
+def _expected(exposure: Exposure) -> _Report:
+    """The report that tells an exposure: (name, source, age in ms, origin)."""
+    name, age_ms = exposure.field, exposure.age_ms
+    for change in exposure.changes:
+        if "name" in _TOUCHED[change.kind] and change.text is not None:
+            name = change.text
+        elif change.kind in ("aged", "repeated"):
+            age_ms = round(change.amount)
+    return name, exposure.source, age_ms, "memory" if exposure.memory else "live"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Final
 
 from simulators.optbench.model import BaseItem, Change, ChangeKind, Exposure, Facts, Scalar
@@ -52,7 +53,7 @@ def render(
             mains[exposure.field, exposure.source] = main
         reports += [main, *others]
     _number_versions(reports, nonces)
-    reports.sort(key=lambda r: (r.told["ingest_time_ms"], r.generation, r.own.share("turn")))
+    reports = _in_turn(reports)
     ids = {id(report): f"o{n}" for n, report in enumerate(reports, 1)}
     observations = []
     for report in reports:
@@ -79,15 +80,33 @@ MEMBERS: Final = (
 """Members of every observation, in their order."""
 
 
+def _in_turn(reports: list[_Report]) -> list[_Report]:
+    """Reports as they arrive; which of two comes first that arrive at once is arbitrary."""
+    reports.sort(key=_arrived)
+    turns: list[_Report] = []
+    for _, group in groupby(reports, key=_arrived):
+        at_once = list(group)
+        if len(at_once) > 1:
+            at_once.sort(key=lambda r: r.own.share("turn"))
+        turns += at_once
+    return turns
+
+
+def _arrived(report: _Report) -> tuple[int, int]:
+    return report.told["ingest_time_ms"], report.generation
+
+
 def _parents_first(facts: Facts) -> Iterator[Exposure]:
     waiting, done = list(facts.exposures), set[tuple[str, str]]()
     while waiting:
-        ready = [e for e in waiting if set(e.parents) <= done]
+        ready, later = list[Exposure](), list[Exposure]()
+        for exposure in waiting:
+            (ready if done.issuperset(exposure.parents) else later).append(exposure)
         if not ready:
             raise KeyError(f"nobody tells a parent of {waiting[0].field} at {waiting[0].source}")
         yield from ready
         done |= {(e.field, e.source) for e in ready if not e.memory}
-        waiting = [e for e in waiting if e not in ready]
+        waiting = later
 
 
 def _reports(
@@ -133,8 +152,10 @@ def _reports(
 
 
 def _arrival(event_ms: int, parents: list[_Report], now_ms: int, own: Nonces) -> int:
-    after = max((p.told["ingest_time_ms"] for p in parents), default=0) + own.between(*_AFTER_MS, "after")
-    return min(max(event_ms + own.between(*_DELAY_MS, "delay"), after if parents else 0), now_ms)
+    arrival = event_ms + own.between(*_DELAY_MS, "delay")
+    if parents:
+        arrival = max(arrival, max(p.told["ingest_time_ms"] for p in parents) + own.between(*_AFTER_MS, "after"))
+    return min(arrival, now_ms)
 
 
 def _form(item: BaseItem, exposure: Exposure, changes: _Changes, own: Nonces) -> dict[str, Any]:

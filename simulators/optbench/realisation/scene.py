@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from graphlib import TopologicalSorter
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from simulators.optbench.model import BaseItem, Change, Exposure, Facts, Outage, Scalar
 from simulators.optbench.realisation.units import UNHEARD, compatible, foreign, moved
@@ -32,6 +32,30 @@ Late = Literal["overtaken", "overwritten"]
 """How an older report that arrives after a newer one is numbered: below it, or above."""
 
 
+class _Tree(NamedTuple):
+    """What descends from what. `order`: parents before children; `heights`: how many values a field's age must span."""
+
+    order: tuple[str, ...]
+    ancestors: Mapping[str, frozenset[str]]
+    descendants: Mapping[str, tuple[str, ...]]
+    heights: Mapping[str, int]
+
+
+@lru_cache(maxsize=256)
+def _tree(lineage: tuple[tuple[str, tuple[str, ...]], ...]) -> _Tree:
+    """Of (field, its parents): there are few shapes, and many scenes of each."""
+    parents = dict(lineage)
+    order = tuple(TopologicalSorter(parents).static_order())
+    ancestors: dict[str, frozenset[str]] = {}
+    for name in order:
+        ancestors[name] = frozenset(parents[name]).union(*(ancestors[p] for p in parents[name]))
+    heirs = {name: tuple(d for d in order if name in ancestors[d]) for name in order}
+    heights = {
+        name: 1 + max((len(ancestors[d] & {name, *heirs[name]}) for d in heirs[name]), default=0) for name in order
+    }
+    return _Tree(order, ancestors, heirs, heights)
+
+
 class Scene:
     """One item in a clean world, with a seeded generator. Families withhold and change what is told, then take `facts`.
 
@@ -45,12 +69,8 @@ class Scene:
         self._documents: dict[str, Mapping[str, Any]] = {
             name: f for name, f in item.contract["fields"].items() if f["kind"] == "observed"
         }
-        lineage = {name: item.lineage.get(name, ()) for name in self._documents}
-        self._order: tuple[str, ...] = tuple(TopologicalSorter(lineage).static_order())
-        self._ancestors: dict[str, frozenset[str]] = {}
-        for name in self._order:
-            parents = lineage[name]
-            self._ancestors[name] = frozenset(parents).union(*(self._ancestors[p] for p in parents))
+        self._tree = _tree(tuple((name, item.lineage.get(name, ())) for name in self._documents))
+        self._order = self._tree.order
         self._ages: dict[tuple[str, int], int] = {}
         for plane in PLANES:
             for name in self._order:
@@ -58,6 +78,7 @@ class Scene:
         self._told: dict[tuple[str, str], Exposure] = {}
         self._recalled: dict[tuple[str, str], Exposure] = {}
         self._quiet: set[str] = set()
+        self._named: dict[str, list[str]] = {}
         for name in self._order:
             self._tell(name, PRIMARY)
         for name in self._order:
@@ -99,11 +120,11 @@ class Scene:
 
     def ancestors(self, name: str) -> frozenset[str]:
         """The fields that a field descends from."""
-        return self._ancestors[name]
+        return self._tree.ancestors[name]
 
     def descendants(self, name: str) -> tuple[str, ...]:
         """The fields that descend from a field, parents before children."""
-        return tuple(d for d in self._order if name in self.ancestors(d))
+        return self._tree.descendants[name]
 
     def critical(self) -> tuple[str, ...]:
         """Critical observed fields that may be the target of a change (no windowed ones)."""
@@ -157,11 +178,11 @@ class Scene:
         return self.rng.choice([form for form in forms if not self._owners(form)])
 
     def _owners(self, told: str) -> list[str]:
-        return [
-            name
-            for name, f in self._documents.items()
-            if _folded(told) in {_folded(n) for n in (name, *f.get("aliases", ()))}
-        ]
+        if not self._named:
+            for name, f in self._documents.items():
+                for known in {_folded(n) for n in (name, *f.get("aliases", ()))}:
+                    self._named.setdefault(known, []).append(name)
+        return self._named.get(_folded(told), [])
 
     # draws
 
@@ -413,8 +434,7 @@ class Scene:
             youngest_sample = min(age for age, _ in self.item.series[name])
             return self.rng.randint(_NEWEST_MS, youngest_sample - _NEWEST_MS // 2)
         heirs = self.descendants(name)
-        height = 1 + max((len(self.ancestors(d) & {name, *heirs}) for d in heirs), default=0)
-        low = _NEWEST_MS * height
+        low = _NEWEST_MS * self._tree.heights[name]
         high = min(self.limit_ms(n) for n in (name, *heirs)) // 2
         high = min([high, *(self._ages[p, plane] - _NEWEST_MS // 2 for p in self.parents(name))])
         return self.rng.randint(low, max(low, high))
