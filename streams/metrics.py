@@ -226,7 +226,13 @@ class Metrics(Collector):
             "expiring, drifted.",
             labels=("contract", "why"),
         )
+        forgotten = CounterMetricFamily(
+            PREFIX + "support_forgotten",
+            "How often a book of visits held too much and began anew: the window fills again.",
+            labels=("contract",),
+        )
         for one in self._guard.support_health.look():
+            forgotten.add_metric((one.contract_id,), one.forgotten)
             for why in WHY:
                 due.add_metric((one.contract_id, why), float(why in one.due))
             gauges["support_drifted_partitions"].add_metric((one.contract_id,), one.drifted)
@@ -237,6 +243,7 @@ class Metrics(Collector):
                 gauges["support_map_expires_seconds"].add_metric((one.contract_id,), left_s)
         yield from gauges.values()
         yield due
+        yield forgotten
         text = "1 where the changed folder of support terms and maps has a fault: the old maps stay in force."
         yield _gauge("support_maps_refused", text, float(maps.refused is not None))
 

@@ -30,13 +30,15 @@ _SOON: Final = 10
 @dataclass(frozen=True, slots=True)
 class MapHealth:
     """How the map of one contract stands. `drifted`: partitions of the window that lie beyond its limit, in the region
-    where most do; `due`: why it is due (`WHY`) → what a person is told.
+    where most do; `due`: why it is due (`WHY`) → what a person is told; `forgotten`: how often a book of visits of our
+    regions held too much and began anew.
     """
 
     contract_id: str
     map: ReferenceMap | None
     drifted: int
     due: Mapping[str, str]
+    forgotten: int
 
 
 class SupportHealth:
@@ -63,8 +65,9 @@ class SupportHealth:
 
     def _of(self, contract_id: str, states: Sequence[RegionState], now_ms: int) -> MapHealth:
         terms, found = self._maps.terms[contract_id], self._maps.now[contract_id]
+        forgotten = sum(state.gated[contract_id].book.overflows for state in states)
         if found is None:
-            return MapHealth(contract_id, None, 0, {"missing": "there is no reference map"})
+            return MapHealth(contract_id, None, 0, {"missing": "there is no reference map"}, forgotten)
         drifted = [(self._drifted(state, terms, found, now_ms), state.region) for state in states]
         most, region = max(drifted, default=(0, ""))
         due = dict(_due(found, terms, self._contracts[contract_id], now_ms))
@@ -72,7 +75,7 @@ class SupportHealth:
             due["drifted"] = (
                 f"{most} of the last {terms.rule.partitions} partitions of region {region} lie beyond its drift limit"
             )
-        return MapHealth(contract_id, found, most, due)
+        return MapHealth(contract_id, found, most, due, forgotten)
 
     def _drifted(self, state: RegionState, terms: Terms, found: ReferenceMap, now_ms: int) -> int:
         key, index = (terms.contract_id, state.region), now_ms // terms.partition_ms

@@ -27,7 +27,7 @@ from streams.alarm_watch import AlarmWatch
 from streams.alarms import Alarms, Problem
 from streams.cli import app
 from streams.configuration import Configuration
-from streams.deciding import NO_MAPS, Outcome, Read, RegionState, Stamp, read_proposal_bytes
+from streams.deciding import NO_MAPS, Gated, Outcome, Read, RegionState, Stamp, read_proposal_bytes
 from streams.guard import Guard
 from streams.messages import schemas
 from streams.metrics import render
@@ -42,6 +42,7 @@ from xapp.contract import Contract
 from xapp.contract_loading import load_contract
 from xapp.contracts import shipped
 from xapp.faithfulness import verify
+from xapp.support.book import SupportBook
 from xapp.support.reference_map import ReferenceMap, map_json, read_map
 from xapp.support.terms import load_terms, read_terms
 
@@ -425,6 +426,17 @@ def test_drift_of_a_region_is_told_and_is_no_violation_before_the_map_is_drifted
     assert "drifted" in drifted.support.because
     calm = state_of(FULL, maps.terms)
     assert SupportHealth(maps, HERE, _States(calm), lambda: T).look()[0].due == {}
+
+
+def test_a_book_that_began_anew_is_told(folder: Path) -> None:
+    maps = MapsInForce(folder / "gate", HERE)
+    state, small = state_of([], maps.terms), SupportBook(HERE["test/1"], maps.terms["test/1"], max_held=1)
+    state.gated["test/1"] = Gated(state.gated["test/1"].gate, small)
+    health = SupportHealth(maps, HERE, _States(state), lambda: T)
+    assert health.look()[0].forgotten == 0
+    for at_ms, value in FULL:
+        state.ingest(value, at_ms)
+    assert health.look()[0].forgotten == small.overflows > 0
 
 
 def test_metrics_and_alarms_say_that_a_map_is_missing_and_that_a_new_one_was_refused(tmp_path: Path) -> None:
