@@ -518,7 +518,8 @@ def test_a_map_shows_what_is_admitted_and_what_is_not_and_by_how_much(folder: Pa
     thin = recording_of(tmp_path / "thin.gz", arrivals(T - 3_600_000, T - 3_600_000 + 8 * P, every_ms=5_000))
     words = built(folder, tmp_path / "thin.json")
     words[words.index(folder / "run.jsonl.gz")] = thin
-    assert said(*words)[0] == 0
+    code, out, _ = said(*words)
+    assert (code, "with this map in force, nothing under its contract is applied" in out) == (1, True)
     shown = ["support", "show", tmp_path / "thin.json", "--terms", folder / "gate" / "test.yaml"]
     code, out, _ = said(*shown)
     assert code == 0
@@ -641,7 +642,7 @@ def test_a_foreign_recording_is_gated_and_what_is_vetoed_is_counted(
     cut.write_bytes(packed[:-600] + b"\x00\xff" * 300)
     out_of_cut = ["--recording", cut, "--out", tmp_path / "c.json"]
     code, out, _ = said("support", "build", "--terms", gate / "t.json", *out_of_cut)
-    assert (code, out.splitlines()[-1][:11]) == (0, "unreadable ")
+    assert (code, out.splitlines()[-1][:11]) == (1, "unreadable ")
     gated = summary(gate)
     assert gated["actions"]["APPLY"] > 0
     assert gated["support"]["would_apply"] == plain["actions"]["APPLY"]

@@ -22,6 +22,7 @@ from xapp.support.reference_map import DriftLimit, MapError, ReferenceMap, map_j
 from xapp.support.terms import Terms, TermsError, read_terms
 
 OK: Final = 0
+ADMITS_NOTHING: Final = 1
 REFUSED: Final = 2
 _SHOWN: Final = 20
 
@@ -42,29 +43,30 @@ class _Refused(ValueError):
 
 
 def build_map(terms: Path, source: Source, out: Path, map_id: str | None, *, force: bool) -> int:
-    """Build version 1 of a map under terms; `map_id` None: the name of `out`. Exit codes: 0; 2, one line on stderr."""
+    """Build version 1 of a map under terms; `map_id` None: the name of `out`.
+
+    Exit codes: 0; 1 where the map is written and admits nothing; 2 with one line on stderr.
+    """
     try:
         _may_write(out, force, [terms, *source.recordings])
         under = _terms(terms)
-        _write(out, *_built(under, source, map_id=out.stem if map_id is None else map_id), under)
+        return _write(out, *_built(under, source, map_id=out.stem if map_id is None else map_id), under)
     except (_Refused, UnreadableRecording) as error:
         return _complain(str(error))
-    return OK
 
 
 def refresh_map(old: Path, source: Source, out: Path, terms: Path | None, *, force: bool) -> int:
     """Build the next version of a map from other recordings: REFRESHED, or SMOKE_TEST from the same buffer.
 
-    `terms` None: those in the map's folder that it was built under. Exit codes: 0; 2 with one line on stderr.
+    `terms` None: those in the map's folder that it was built under. Exit codes as of `build_map`.
     """
     try:
         previous = _map(old)
         under, beside = _terms_of(previous, old, terms)
         _may_write(out, force, [beside, *source.recordings])
-        _write(out, *_built(under, source, map_id=previous.map_id, previous=previous), under)
+        return _write(out, *_built(under, source, map_id=previous.map_id, previous=previous), under)
     except (_Refused, UnreadableRecording) as error:
         return _complain(str(error))
-    return OK
 
 
 def show_map(file: Path, terms: Path | None, *, as_json: bool) -> int:
@@ -174,14 +176,16 @@ def _may_write(out: Path, force: bool, inputs: Sequence[Path]) -> None:
         raise _Refused(f"--out {out}: it exists: --force replaces it")
 
 
-def _write(out: Path, found: ReferenceMap, unreadable: int, terms: Terms) -> None:
+def _write(out: Path, found: ReferenceMap, unreadable: int, terms: Terms) -> int:
+    document = _document(found, terms)
     try:
         replace_file(out, map_json(found) + b"\n")
     except OSError as error:
         raise _Refused(f"--out {out}: {error.strerror or error}") from error
-    print("\n".join(map(printable, _lines(_document(found, terms)))))
+    print("\n".join(map(printable, _lines(document))))
     if unreadable:
         print(f"unreadable {unreadable} places of the recordings: nothing counts of what stands there")
+    return OK if any(row["admitted"] for row in document["admissions"]) else ADMITS_NOTHING
 
 
 def _document(found: ReferenceMap, terms: Terms) -> dict[str, Any]:
