@@ -232,7 +232,7 @@ def test_kept_results_are_bound_to_the_code_of_methods_and_engine(tmp_path: Path
         (optbench / "synthetic.py", (True, False)),
         (tmp_path / "xapp" / "integrity" / "conflict.py", (True, False)),
         (optbench / "oracle.py", (False, True)),
-        (optbench / "report" / "page.py", (False, False)),
+        (optbench / "report" / "sections.py", (False, False)),
     ):
         before = edited.read_text()
         edited.write_text(before + "\n# edited\n")
