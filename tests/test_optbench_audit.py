@@ -339,7 +339,7 @@ def _in_a_thread() -> None:
     ("aside", "why"),
     [
         (lambda: importlib.import_module("simulators.optbench.oracle").judge(None, None), "oracle.judge ran"),
-        (lambda: runpy.run_module("simulators.optbench.frozen"), "exec"),
+        (lambda: runpy.run_module("colorsys"), "exec"),
         (gc.get_objects, "gc.get_objects"),
         (lambda: Path("sealed.jsonl").read_bytes(), "open sealed.jsonl"),
         (lambda: os.listdir("."), "os.listdir"),
