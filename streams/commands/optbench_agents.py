@@ -137,7 +137,7 @@ def _line(error: BaseException) -> str:
 @cache
 def _loaded(where: str) -> tuple[ModuleType, str]:
     """(the module of a FILE.py or of a module's name, SHA-256 of its source and of those beside it that it loaded)."""
-    for name in [name for name, module in sys.modules.items() if _beside_an_agent(name, module)]:
+    for name in _beside_agents():
         del sys.modules[name]  # another agent's folder may hold another module of that name
     before = set(sys.modules)
     try:
@@ -146,19 +146,22 @@ def _loaded(where: str) -> tuple[ModuleType, str]:
         raise
     except BaseException as error:
         raise NotRun(f"{where}: {_line(error)}") from error
-    file = getattr(module, "__file__", None)
+    file = _file_of(module)
     if file is None:
         raise NotRun(f"{where}: there is no source of it")
     loaded = [one for name, one in sys.modules.items() if name not in before]
     return module, _digest(Path(file), loaded)
 
 
-def _beside_an_agent(name: str, module: ModuleType) -> bool:
-    file = getattr(module, "__file__", None)
-    if not isinstance(file, str) or name.startswith(_PRIVATE):
-        return False
-    folders = {Path(str(m.__file__)).parent for n, m in list(sys.modules.items()) if n.startswith(_PRIVATE)}
-    return _is_beside(Path(file), folders)
+def _beside_agents() -> list[str]:
+    """Names of the modules that were loaded from folders of agents, the agents themselves left out."""
+    files = {name: Path(file) for name, one in list(sys.modules.items()) if isinstance(file := _file_of(one), str)}
+    folders = {file.parent for name, file in files.items() if name.startswith(_PRIVATE)}
+    return [name for name, file in files.items() if not name.startswith(_PRIVATE) and _is_beside(file, folders)]
+
+
+def _file_of(module: ModuleType) -> Any:
+    return getattr(module, "__file__", None)
 
 
 def _is_beside(file: Path, folders: Iterable[Path]) -> bool:
@@ -166,7 +169,7 @@ def _is_beside(file: Path, folders: Iterable[Path]) -> bool:
 
 
 def _digest(own: Path, loaded: Iterable[ModuleType]) -> str:
-    files = {Path(file) for one in loaded if isinstance(file := getattr(one, "__file__", None), str)}
+    files = {Path(file) for one in loaded if isinstance(file := _file_of(one), str)}
     beside = {file for file in files if _is_beside(file, [own.parent]) and file.is_file()}
     digest = hashlib.sha256()
     for file in sorted({own} | beside):
