@@ -127,7 +127,7 @@ async def a_run(tmp_path: Path, **options: Any) -> Run:
     contracts_dir.mkdir()
     (contracts_dir / "test.json").write_bytes(orjson.dumps(DOCUMENT))
     out = tmp_path / "run.jsonl.gz"
-    options = {"document": DOCUMENT, "signer": SIGNER, "hold_ms": 300, **options}
+    options = {"document": DOCUMENT, "signer": SIGNER, "hold_ms": 300, "escalation_ms": 300, **options}
     async with guarded(**options) as (rig, _), recorded(rig, out) as recorder:
         sent, asked = await some_life(rig)
         await until(lambda: sum(decision["final"] for decision in rig.decisions()) == asked)
