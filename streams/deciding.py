@@ -48,9 +48,7 @@ MAX_ID_LENGTH: Final = 1_000
 REQUEST_FORMAT: Final = "wirelessops.request/1"
 
 Maps = Mapping[str, ReferenceMap | None]
-"""By contract id the reference map that decisions under it are gated by, None: by none that stands; a contract that is
-no key is not gated.
-"""
+"""By contract id the reference map that decisions under it are gated by; where there is none, its gate abstains."""
 NO_MAPS: Final[Maps] = {}
 
 
@@ -266,9 +264,9 @@ class RegionState:
             self.asks.note(asked)
 
     def decide(
-        self, proposal: ProposalDocument, t_ms: int, switch: Switch | None = None, maps: Maps = NO_MAPS
+        self, proposal: ProposalDocument, t_ms: int, switch: Switch | None = None, maps: Maps | None = NO_MAPS
     ) -> Decision:
-        """Decide one proposal at t, under the switch and the reference maps in force.
+        """Decide one proposal at t, under the switch and the reference maps in force; `maps` None: no gate is asked.
 
         Exceptions are bugs: nothing may be released then.
         """
@@ -325,7 +323,7 @@ class RegionState:
         raw: Mapping[str, Any],
         t_ms: int,
         switch: Switch | None = None,
-        maps: Maps = NO_MAPS,
+        maps: Maps | None = NO_MAPS,
     ) -> Episode:
         """The episode of a proposal that could be read, built from the evidence it touches."""
         resolution = contract.resolve(proposal.bindings)
@@ -342,13 +340,13 @@ class RegionState:
             support=self._support(contract, resolution, t_ms, maps),
         )
 
-    def _support(self, contract: Contract, resolution: Resolution, t_ms: int, maps: Maps) -> Support | None:
+    def _support(self, contract: Contract, resolution: Resolution, t_ms: int, maps: Maps | None) -> Support | None:
         """What the contract's gate decides on; None where it has none."""
         one = self.gated.get(contract.contract_id)
-        if one is None or contract.contract_id not in maps:
+        if one is None or maps is None:
             return None
         window = one.book.window(resolution.members, t_ms)
-        return one.gate.carried(contract, maps[contract.contract_id], window, resolution, t_ms)
+        return one.gate.carried(contract, maps.get(contract.contract_id), window, resolution, t_ms)
 
     def drifted(self, reference_map: ReferenceMap, t_ms: int) -> int:
         """How many partitions of the window at t lie beyond the drift limit of a map of a gated contract."""

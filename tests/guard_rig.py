@@ -6,13 +6,16 @@ import asyncio
 import base64
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import orjson
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from streams.broker import EmbeddedBroker
+from streams.commands.record import REPLAYED
 from streams.guard import Guard, unix_ms
+from streams.recorder import Recorder
 from streams.settings import GuardSettings
 from streams.topics import partition_of
 from xapp.contract import Contract
@@ -205,3 +208,16 @@ async def guarded(
                 yield rig, guard
         finally:
             await rig.close()
+
+
+@asynccontextmanager
+async def recorded(bootstrap_servers: str, out: Path) -> AsyncIterator[Recorder]:
+    """Meanwhile, what a replay needs is recorded to a file."""
+    recorder = Recorder(bootstrap_servers, [PREFIX + name for name in REPLAYED], out)
+    await recorder.start()
+    running = asyncio.create_task(recorder.run())
+    try:
+        yield recorder
+    finally:
+        recorder.stop()
+        await running

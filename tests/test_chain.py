@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xapp.authorization import digest
+from xapp.address import digest
 from xapp.chain import Chain, ChainError, Checkpoint, Finding, Link, Shown, audit
 
 PARTITION = 3

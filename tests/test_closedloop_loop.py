@@ -329,16 +329,6 @@ def test_an_episode_is_the_same_under_a_fault_until_it_enters_a_shifted_cell(
     assert parted > 0
 
 
-def test_a_trace_of_one_component_is_its_part_of_all_traces(policies: dict[int, np.ndarray], drawn: np.ndarray) -> None:
-    clean = policies[9]
-    faulty = np.stack([masks.shifted(clean, masks.cells(clean, n).cell.tolist(), "inward") for n in range(24)])
-    whole = rollout.traces(faulty, 9, drawn, PARTITIONS)
-    own = rollout.component_traces(faulty, range(24), 9, drawn, PARTITIONS)
-    assert own.shape == (24, PARTITIONS, 8)
-    for number in range(24):
-        assert (own[number] == whole[number, :, number]).all()
-
-
 def test_no_cutting_and_no_thread_changes_a_count(policies: dict[int, np.ndarray], drawn: np.ndarray) -> None:
     clean = policies[5]
     components = [number for number in range(24) for _ in range(2)]
@@ -348,20 +338,12 @@ def test_no_cutting_and_no_thread_changes_a_count(policies: dict[int, np.ndarray
             for place, number in enumerate(components)
         ]
     )
-    whole = rollout.component_traces(faulty, components, 5, drawn, PARTITIONS)
-    of_all = rollout.traces(faulty, 5, drawn, PARTITIONS)
+    whole = rollout.traces(faulty, 5, drawn, PARTITIONS)
     for size, threads in itertools.product((1, 7, 48), (1, 2)):
         starts = range(0, len(faulty), size)
         with ThreadPoolExecutor(threads) as pool:
-            cut = [
-                pool.submit(
-                    rollout.component_traces, faulty[s : s + size], components[s : s + size], 5, drawn, PARTITIONS
-                )
-                for s in starts
-            ]
-            all_cut = [pool.submit(rollout.traces, faulty[s : s + size], 5, drawn, PARTITIONS) for s in starts]
+            cut = [pool.submit(rollout.traces, faulty[s : s + size], 5, drawn, PARTITIONS) for s in starts]
             assert (np.concatenate([each.result() for each in cut]) == whole).all()
-            assert (np.concatenate([each.result() for each in all_cut]) == of_all).all()
 
 
 def test_partitions_are_counted_apart(policies: dict[int, np.ndarray], drawn: np.ndarray) -> None:
@@ -381,8 +363,6 @@ def test_what_does_not_fit_is_refused(policies: dict[int, np.ndarray], drawn: np
         rollout.occupancy(table + np.int8(8), 7, drawn)
     with pytest.raises(ValueError, match="uniforms of the shape"):
         rollout.occupancy(table, 7, drawn[:, :-1])
-    with pytest.raises(ValueError, match="2 components for 1 policies"):
-        rollout.component_traces(table[None], [1, 2], 7, drawn, PARTITIONS)
 
 
 def test_the_reference_gate_admits_about_as_many_units_as_the_spec_expects(

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
-from guard_rig import CONTRACT, PREFIX, WAIT_S, Rig, contracts, guarded, proposal, report
+from guard_rig import CONTRACT, PREFIX, WAIT_S, Rig, contracts, guarded, proposal, recorded, report
 
-from streams.commands.record import REPLAYED
 from streams.deciding import History
 from streams.guard import unix_ms
-from streams.recorder import Recorder
 from streams.recording import RecordedMessage, RecordingWriter, read_recording
 from streams.replay import replay
 from streams.replay.own import Comparison, decide_again, read
 from xapp.faithfulness import verify
 from xapp.signing import Signer, open_envelope, sign_document
 
-TOPICS = [PREFIX + name for name in REPLAYED]
 SIGNER = Signer.of_seed(bytes(32))
 DOCUMENT = {
     **CONTRACT,
@@ -46,18 +42,6 @@ class Run:
     recording: Path
     contracts_dir: Path
     control: dict[int, list[bytes]]
-
-
-@asynccontextmanager
-async def recorded(rig: Rig, out: Path) -> AsyncIterator[Recorder]:
-    recorder = Recorder(rig.bootstrap_servers, TOPICS, out)
-    await recorder.start()
-    running = asyncio.create_task(recorder.run())
-    try:
-        yield recorder
-    finally:
-        recorder.stop()
-        await running
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -128,7 +112,7 @@ async def a_run(tmp_path: Path, **options: Any) -> Run:
     (contracts_dir / "test.json").write_bytes(orjson.dumps(DOCUMENT))
     out = tmp_path / "run.jsonl.gz"
     options = {"document": DOCUMENT, "signer": SIGNER, "hold_ms": 300, "escalation_ms": 300, **options}
-    async with guarded(**options) as (rig, _), recorded(rig, out) as recorder:
+    async with guarded(**options) as (rig, _), recorded(rig.bootstrap_servers, out) as recorder:
         sent, asked = await some_life(rig)
         await until(lambda: sum(decision["final"] for decision in rig.decisions()) == asked)
         await until(lambda: recorder.count >= sent + 2 * len(rig.written["control"]))

@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 import pytest
-from guard_rig import PREFIX, Rig, running
+from guard_rig import Rig, recorded, running
 from typer.testing import CliRunner
 
 from simulators.faults.base import FaultLine
@@ -29,10 +29,8 @@ from simulators.tally import Tally
 from streams import support_watch
 from streams.broker import EmbeddedBroker
 from streams.cli import app
-from streams.commands.record import REPLAYED
 from streams.guard import Guard, unix_ms
 from streams.keys import ephemeral_key
-from streams.recorder import Recorder
 from streams.recording import RecordingWriter, read_recording
 from streams.replay import replay
 from streams.settings import GuardSettings
@@ -52,7 +50,6 @@ GATED = ("slicing/1", "slicing-multi/1")
 WAIT_S = 30.0
 """A bound for a machine that has other things to do."""
 SIGNER = ephemeral_key()
-TOPICS = [PREFIX + name for name in REPLAYED]
 
 
 def terms(contract_id: str) -> dict[str, Any]:
@@ -100,18 +97,6 @@ async def simulated(broker: EmbeddedBroker) -> AsyncIterator[None]:
                 await playing
 
 
-@asynccontextmanager
-async def recorded(broker: EmbeddedBroker, out: Path) -> AsyncIterator[Recorder]:
-    recorder = Recorder(broker.bootstrap_servers, TOPICS, out)
-    await recorder.start()
-    task = asyncio.create_task(recorder.run())
-    try:
-        yield recorder
-    finally:
-        recorder.stop()
-        await task
-
-
 def guard_of(broker: EmbeddedBroker, **options: Any) -> Guard:
     settings = GuardSettings.embedded(broker.bootstrap_servers, fetch_wait_ms=5, **options)
     return Guard(settings, shipped(), unix_ms, SIGNER)
@@ -145,7 +130,12 @@ def gate_said(state: str, **wanted: Any) -> Callable[[dict[str, Any]], bool]:
 async def a_recording(out: Path) -> None:
     """The simulated network for a little more than a window, before a guard without a gate."""
     with EmbeddedBroker() as broker:
-        async with running(guard_of(broker)), watched(broker) as rig, recorded(broker, out), simulated(broker):
+        async with (
+            running(guard_of(broker)),
+            watched(broker) as rig,
+            recorded(broker.bootstrap_servers, out),
+            simulated(broker),
+        ):
             began_ms = unix_ms()
             until_ms = began_ms + (PARTITIONS + 4) * P
             await decision(rig, lambda d: d["action"] == "APPLY" and d["decided_at_ms"] > until_ms)
@@ -167,7 +157,11 @@ async def test_a_guard_applies_where_it_was_before_abstains_until_its_window_is_
         ran_command("support", "build", "--terms", gate / f"{name}.json", "--recording", before, "--out", map_file)
 
     with EmbeddedBroker() as broker:
-        async with watched(broker) as rig, recorded(broker, run) as recorder, AsyncExitStack() as network:
+        async with (
+            watched(broker) as rig,
+            recorded(broker.bootstrap_servers, run) as recorder,
+            AsyncExitStack() as network,
+        ):
             first = guard_of(broker, support_dir=gate)
             async with running(first):
                 await network.enter_async_context(simulated(broker))

@@ -164,7 +164,7 @@ FULL = arrivals(T - 6 * P, T)
 
 def test_where_no_gate_is_set_every_byte_is_as_it_was(support: SupportFolder) -> None:
     plain, with_books = state_of(FULL), state_of(FULL, support.terms)
-    one, other = decided(plain), decided(with_books)
+    one, other = decided(plain), decided(with_books, None)
     assert (one.control_value, one.record_value) == (other.control_value, other.record_value)
     assert b'"support":{' not in one.control_value + one.record_value
     assert plain.gated == {}
@@ -181,8 +181,9 @@ def test_apply_where_the_network_was_before_and_lately_and_only_there(support: S
     assert [v.code for v in begun.violations if v.blocking] == ["support"]
     assert begun.support.short[0].partitions == 2
     assert begun.support.earliest_ms == T + 2 * P
-    nowhere = decided(state_of(FULL, support.terms), {"test/1": None}).decision
-    assert (nowhere.action, nowhere.support and nowhere.support.state) == ("ABSTAIN", "REFERENCE_ABSTAIN")
+    for none in ({"test/1": None}, NO_MAPS):  # who forgets the maps is let through by no gate
+        nowhere = decided(state_of(FULL, support.terms), none).decision
+        assert (nowhere.action, nowhere.support and nowhere.support.state) == ("ABSTAIN", "REFERENCE_ABSTAIN")
     expired = decided(state_of(FULL, support.terms), support.newest, T + 3_600_000)
     assert expired.decision.action != "APPLY"
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import orjson
 
+from xapp.address import digest
 from xapp.contract import Contract, Member, Resolution
 from xapp.coordination import NOTHING, Coordination
 from xapp.episode import episode_json
@@ -183,11 +184,6 @@ def _sealed(record: dict[str, Any]) -> bytes:
     """Canonical bytes of a record, with the digest over all the rest as its last member."""
     body = orjson.dumps(record)
     return body[:-1] + b',"digest":"' + digest(body).encode() + b'"}'
-
-
-def digest(body: bytes) -> str:
-    """Content address of canonical bytes."""
-    return "sha256:" + hashlib.sha256(body).hexdigest()
 
 
 def _candidate(contract: Contract, rebuilt: Rebuilt) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, Self, TypeGuard
 
 import orjson
 
-from xapp.authorization import digest
+from xapp.address import digest
 
 RECORD_TYPE: Final = "application/vnd.wirelessops.decision+json"
 _LINK_AT_THE_END: Final = re.compile(

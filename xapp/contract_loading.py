@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
@@ -12,6 +11,7 @@ import orjson
 from pydantic import ValidationError
 
 from xapp import units
+from xapp.address import digest
 from xapp.contract import EFFECT, PLACEHOLDER, Constraint, Contract, ContractError, DocumentFaults, Field, normalise
 from xapp.contract_document import ConstraintDocument, ContractDocument, ControlDocument, Document, FieldDocument
 from xapp.expression import Expression, ExpressionError, compile_expression
@@ -106,7 +106,7 @@ def load_contract(document: Any) -> Contract:
         bindings=tuple(bindings),
         by_name=_by_name(fields),
         document=raw,
-        digest="sha256:" + hashlib.sha256(raw).hexdigest(),
+        digest=digest(raw),
         effect=effect,
     )
 

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import orjson
 
-from xapp.authorization import decision_json, digest
+from xapp.address import digest
+from xapp.authorization import decision_json
 from xapp.engine import assure
 from xapp.episode import EpisodeError, episode_from
 

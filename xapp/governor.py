@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from itertools import combinations
 from typing import Final, NamedTuple
 
@@ -17,6 +16,7 @@ from xapp.evidence.ledger import Ledger
 from xapp.integrity.fault import CLASSES, FINAL, RETRYABLE, Filing
 from xapp.model import Retry, SourceState, Switch, Violation
 from xapp.support.carried import SupportVerdict
+from xapp.times import utc
 
 _ESCALATED: Final = frozenset(
     {"ambiguous_schema", "ambiguous_unit", "conflict", "out_of_order", "unknown_source", "unresolved_provenance"}
@@ -143,8 +143,8 @@ def _asked(f: Findings) -> str:
 def switched(switch: Switch) -> Violation:
     """What an operator's switch files against a decision that would be APPLY."""
     code = KILL_SWITCH if switch.mode == "hold" else SHADOW
-    at = datetime.fromtimestamp(switch.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    return Violation(code, None, None, (), False, True, f"set by {switch.operator} at {at}: {switch.reason}")
+    said = f"set by {switch.operator} at {utc(switch.at_ms)}: {switch.reason}"
+    return Violation(code, None, None, (), False, True, said)
 
 
 def unsupported(verdict: SupportVerdict) -> Violation:

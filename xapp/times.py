@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Final
 
 EARLIEST_MS: Final = 10**11  # 1973; below it, a time in seconds
@@ -20,3 +21,8 @@ def time_fault(value: int) -> str | None:
     elif 10**17 <= value < 10**20:
         looks = ": it looks like nanoseconds"
     return f"{value} is no time in milliseconds since 1970, in [10^11, 10^14){looks}"
+
+
+def utc(t_ms: int) -> str:
+    """A time as people read it: `2026-11-30 20:00:00 UTC`. Raises ValueError or OverflowError beyond the year 9999."""
+    return datetime.fromtimestamp(t_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any, Final
 
 from simulators.closedloop import alarm, analysis, calibration, cutoff, gates, loop, policy, signal
 from simulators.closedloop.tables import TABLES
+from xapp import address
 
 FORMULAS: Final = {
     "served": "min(demand, cap, b); then b <- b - served",
@@ -78,4 +78,4 @@ def cutoff_rule() -> dict[str, Any]:
 def schema_digest() -> str:
     """`sha256:` and the hash of a line `file: header` for each table, by file name."""
     lines = (f"{name}: {','.join(column.name for column in columns)}\n" for name, columns in sorted(TABLES.items()))
-    return "sha256:" + hashlib.sha256("".join(lines).encode()).hexdigest()
+    return address.digest("".join(lines).encode())

@@ -6,7 +6,6 @@ by clean visits, is 0 where there are none, and is the mean of both directions; 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,6 +23,7 @@ from simulators.closedloop.loop import (
     Family,
     component_table,
 )
+from xapp import address
 
 CellNumbers = NDArray[np.int64]
 
@@ -148,4 +148,4 @@ def shifted(policy: NDArray[np.int8], selected: Sequence[int], direction: Direct
 
 def digest(selected: Sequence[int]) -> str:
     """`sha256:` and the hash of the cells in order, as decimal numbers joined by spaces."""
-    return "sha256:" + hashlib.sha256(" ".join(map(str, selected)).encode()).hexdigest()
+    return address.digest(" ".join(map(str, selected)).encode())

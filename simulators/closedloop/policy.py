@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,6 +19,7 @@ from simulators.closedloop.loop import (
     VALUES,
     demand_law,
 )
+from xapp import address
 
 DECIMALS = 9
 """Of an action value: differences below it come from the order of additions, and no action may hang on them."""
@@ -65,4 +64,4 @@ def action_values(regime: float) -> NDArray[np.float64]:
 
 def digest(policy: NDArray[np.int8]) -> str:
     """`sha256:` and the hash of the table's bytes in C order."""
-    return "sha256:" + hashlib.sha256(np.ascontiguousarray(policy, dtype=np.int8).tobytes()).hexdigest()
+    return address.digest(np.ascontiguousarray(policy, dtype=np.int8).tobytes())

@@ -5,7 +5,6 @@ The preregistered one is shipped beside this module; `python -m simulators.close
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from importlib.resources import files
@@ -23,6 +22,7 @@ from simulators.closedloop.running import Prepared
 from simulators.closedloop.schedule import BLOCKS, Seeds
 from simulators.closedloop.sources import code_digest, validator_digest
 from simulators.closedloop.tables import FileFault, document
+from xapp import address
 
 FORMAT: Final = "wirelessops.study-protocol/1"
 FREEZE: Final = "python -m simulators.closedloop.freezing"
@@ -176,7 +176,7 @@ def made(master_seed: int, blocks: Mapping[Block, Seeds], prepared: Prepared) ->
 
 def of_run(protocol: Protocol, environment: Mapping[str, Any], commit: Mapping[str, Any]) -> Protocol:
     """The protocol with where it ran. `environment`: names → versions; `commit`: id, dirty, reason."""
-    hashed = "sha256:" + hashlib.sha256(_canonical(environment)).hexdigest()
+    hashed = address.digest(_canonical(environment))
     hashes = {**protocol.document["hashes"], "environment": hashed}
     return Protocol({**protocol.document, "hashes": hashes, "environment": environment, "commit": commit})
 
@@ -193,7 +193,7 @@ def frozen_digest(told: Mapping[str, Any]) -> str:
     """
     kept = {name: value for name, value in told.items() if name not in _OF_THE_RUN}
     kept["hashes"] = {k: v for k, v in told["hashes"].items() if k not in ("frozen", "environment")}
-    return "sha256:" + hashlib.sha256(_canonical(kept)).hexdigest()
+    return address.digest(_canonical(kept))
 
 
 def _cutoff(prepared: Prepared) -> dict[str, Any]:

@@ -8,7 +8,6 @@ Source: section 3.1 (aggregate traces: visits and a histogram of actions, never 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +25,6 @@ from simulators.closedloop.loop import (
     QUARTERS,
     STATES,
     component_table,
-    parts,
 )
 
 Counts = NDArray[np.int64]
@@ -63,34 +61,10 @@ def traces(policies: Policies, regime: float, drawn: Uniforms, partitions: int) 
     start = _partition(partitions) * size
     found = np.empty((len(policies), partitions, COMPONENTS, ACTIONS), dtype=np.int64)
     for place, policy in enumerate(_checked(policies)):
-        visited = _walk(policy, outside, HORIZON)
+        visited = _walk(policy, outside)
         keys = start + slot[visited] + policy.ravel()[visited]
         counts = np.bincount(keys.ravel(), minlength=partitions * size)
         found[place] = counts.reshape(partitions, COMPONENTS + 1, ACTIONS)[:, 1:]
-    return found
-
-
-def component_traces(
-    policies: Policies, components: Sequence[int], regime: float, drawn: Uniforms, partitions: int
-) -> Counts:
-    """Of each policy the histogram of one component, its own: int64[K, partitions, ACTIONS].
-
-    The same counts as `traces(…)[k, :, components[k]]`, sooner: an episode ends with the component's quarter. Raises
-    ValueError for other shapes, or a number that is no component.
-    """
-    if len(components) != len(policies):
-        raise ValueError(f"{len(components)} components for {len(policies)} policies")
-    outside = _outside(regime, drawn, partitions)
-    table = component_table().ravel()
-    length = HORIZON // QUARTERS
-    start = np.broadcast_to(_partition(partitions) * ACTIONS, (length, len(drawn)))
-    found = np.empty((len(policies), partitions, ACTIONS), dtype=np.int64)
-    for place, (policy, component) in enumerate(zip(_checked(policies), components, strict=True)):
-        end = (parts(component)[0] + 1) * length
-        visited = _walk(policy, outside, end)[end - length :]
-        inside = table[visited] == component
-        keys = start[inside] + policy.ravel()[visited[inside]]
-        found[place] = np.bincount(keys, minlength=partitions * ACTIONS).reshape(partitions, ACTIONS)
     return found
 
 
@@ -100,7 +74,7 @@ def occupancy(policy: Policies, regime: float, drawn: Uniforms) -> Counts:
     `policy`: int8[STATES]; `drawn`: float64[episodes, DRAWS]. Raises ValueError for other shapes.
     """
     (table,) = _checked(policy[None])
-    visited = _walk(table, exogenous(regime, drawn), HORIZON)
+    visited = _walk(table, exogenous(regime, drawn))
     return np.bincount(visited.ravel(), minlength=table.size).reshape(STATES)
 
 
@@ -108,7 +82,7 @@ def aggregates(policy: Policies, regime: float, drawn: Uniforms, partitions: int
     """The features of the drift alarm. Arguments and errors as for `traces`, with one policy: int8[STATES]."""
     outside = _outside(regime, drawn, partitions)
     (table,) = _checked(policy[None])
-    visited = _walk(table, outside, HORIZON)
+    visited = _walk(table, outside)
     credit = visited // CHANNELS % (CREDIT + 1)
     action = table.ravel()[visited]
     served = np.minimum(np.minimum(outside.demand, np.array(CAPS)[action]), credit)
@@ -128,12 +102,12 @@ def aggregates(policy: Policies, regime: float, drawn: Uniforms, partitions: int
     )
 
 
-def _walk(policy: Policies, outside: Exogenous, end: int) -> Counts:
-    """The cells that episodes visit in steps 0…end−1: int64[end, episodes]."""
+def _walk(policy: Policies, outside: Exogenous) -> Counts:
+    """The cells that episodes visit: int64[HORIZON, episodes]."""
     caps = np.array(CAPS)[policy].reshape(HORIZON, -1)
-    visited = np.empty((end, outside.channel.shape[1]), dtype=np.int64)
+    visited = np.empty((HORIZON, outside.channel.shape[1]), dtype=np.int64)
     credit = np.full(outside.channel.shape[1], CREDIT)
-    for step in range(end):
+    for step in range(HORIZON):
         state = credit * CHANNELS + outside.channel[step]
         visited[step] = state + step * caps.shape[1]
         credit = np.maximum(credit - np.minimum(outside.demand[step], caps[step][state]), 0)

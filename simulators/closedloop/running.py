@@ -5,7 +5,6 @@ Policies and masks come first and are hashed (`Prepared`); a fault is only ever 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from simulators.closedloop import cutoff, draws, masks, policy, rollout, schedul
 from simulators.closedloop.loop import COMPONENTS, DIRECTIONS, FAMILIES, PARTITIONS, REGIMES
 from simulators.closedloop.rows import Block, Ints, MaskRow, Rows, Stream
 from simulators.closedloop.schedule import Seeds
+from xapp import address
 
 Table = NDArray[np.int8]
 
@@ -45,7 +45,7 @@ class Prepared:
     def masks_digest(self) -> str:
         """`sha256:` and the hash of the masks: a line `regime component family target digest` each, in order."""
         lines = (f"{m.regime} {m.component} {m.family} {m.target!r} {m.digest}\n" for m in self.masks)
-        return "sha256:" + hashlib.sha256("".join(lines).encode()).hexdigest()
+        return address.digest("".join(lines).encode())
 
 
 def prepare(master_seed: int, blocks: Mapping[Block, Seeds]) -> Prepared:
@@ -115,7 +115,7 @@ def _unit(prepared: Prepared, unit: tuple[masks.Mask, ...], drawn: draws.Uniform
     regime, component = unit[0].regime, unit[0].component
     clean = prepared.policies[regime]
     faulty = np.stack([masks.shifted(clean, mask.cells, direction) for mask in unit for direction in DIRECTIONS])
-    return rollout.component_traces(faulty, [component] * len(faulty), regime, drawn, PARTITIONS)
+    return rollout.traces(faulty, regime, drawn, PARTITIONS)[:, :, component]
 
 
 def _row(mask: masks.Mask) -> MaskRow:

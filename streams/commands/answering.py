@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+from streams.commands.printing import printable
+
 OK, FAILED, REFUSED, INTERRUPTED = 0, 1, 2, 130
 
 
@@ -32,7 +34,7 @@ def answering(stopped: str = "") -> Iterator[Answer]:
     try:
         yield answer
     except NotRun as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write("".join(f"{printable(line)}\n" for line in str(error).split("\n")))
         answer.code = REFUSED
     except KeyboardInterrupt:
         sys.stderr.write(f"stopped; {stopped}\n" if stopped else "stopped\n")

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from streams.commands.documents import Unreadable, documents, read_document
-from streams.commands.printing import printable, utc
+from streams.commands.printing import printable
 from xapp.engine import assure, considered
 from xapp.episode import EpisodeError, episode_from
 from xapp.signing import EnvelopeError, is_envelope, read_envelope
 from xapp.support.carried import Support, SupportVerdict
+from xapp.times import utc
 
 OK, INVALID = 0, 2
 

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 
 def printable(text: str) -> str:
     """Text that holds a stranger's as one line of a terminal, which does nothing but show it."""
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
-
-
-def utc(t_ms: int) -> str:
-    """A time, Unix ms, as people read it."""
-    return datetime.fromtimestamp(t_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +15,8 @@ from simulators.closedloop.files import ROWS
 from simulators.closedloop.protocol import Protocol
 from simulators.closedloop.tables import FileFault, document, read_document
 from streams.commands.answering import NotRun
+from streams.whole_file import replace_file
+from xapp.address import digest
 
 MANIFEST: Final = "manifest.json"
 NAMES: Final = (protocol.FILE, "seeds.csv", *ROWS, "leakage.json", *DERIVED)
@@ -87,18 +88,12 @@ def held(folder: Path) -> Iterator[None]:
 
 def put_file(folder: Path, name: str, content: bytes) -> None:
     """Writes a file of the folder, whole or not at all. Raises OSError."""
-    part = folder / (name + _PART)
-    try:
-        part.write_bytes(content)
-        part.replace(folder / name)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    replace_file(folder / name, content, part=folder / (name + _PART))
 
 
 def manifest(contents: Mapping[str, bytes]) -> dict[str, str]:
     """File → `sha256:…` of these contents."""
-    return {name: "sha256:" + hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+    return {name: digest(content) for name, content in contents.items()}
 
 
 def put_manifest(folder: Path, contents: Mapping[str, bytes]) -> None:

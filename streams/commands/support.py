@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,8 @@ from typing import Any, Final
 
 import orjson
 
-from streams.commands.printing import printable, utc
+from streams.commands.answering import FAILED, OK, NotRun, answering, put
+from streams.commands.printing import printable
 from streams.replay.recorded import UnreadableRecording
 from streams.settings import SettingsError, load_contracts
 from streams.support_folder import read_folder
@@ -20,10 +20,8 @@ from xapp.contract import Contract, DocumentFaults
 from xapp.support.building import admissions, build
 from xapp.support.reference_map import DriftLimit, MapError, ReferenceMap, map_json, read_map
 from xapp.support.terms import Terms, TermsError, read_terms
+from xapp.times import utc
 
-OK: Final = 0
-ADMITS_NOTHING: Final = 1
-REFUSED: Final = 2
 _SHOWN: Final = 20
 
 
@@ -38,21 +36,16 @@ class Source:
     shipped_contracts: bool
 
 
-class _Refused(ValueError):
-    """Nothing is written, for this reason, one line."""
-
-
 def build_map(terms: Path, source: Source, out: Path, map_id: str | None, *, force: bool) -> int:
     """Build version 1 of a map under terms; `map_id` None: the name of `out`.
 
     Exit codes: 0; 1 where the map is written and admits nothing; 2 with one line on stderr.
     """
-    try:
+    with answering() as answer:
         _may_write(out, force, [terms, *source.recordings])
         under = _terms(terms)
-        return _write(out, *_built(under, source, map_id=out.stem if map_id is None else map_id), under)
-    except (_Refused, UnreadableRecording) as error:
-        return _complain(str(error))
+        answer.code = _write(out, *_built(under, source, map_id=out.stem if map_id is None else map_id), under)
+    return answer.code
 
 
 def refresh_map(old: Path, source: Source, out: Path, terms: Path | None, *, force: bool) -> int:
@@ -60,13 +53,12 @@ def refresh_map(old: Path, source: Source, out: Path, terms: Path | None, *, for
 
     `terms` None: those in the map's folder that it was built under. Exit codes as of `build_map`.
     """
-    try:
+    with answering() as answer:
         previous = _map(old)
         under, beside = _terms_of(previous, old, terms)
         _may_write(out, force, [beside, *source.recordings])
-        return _write(out, *_built(under, source, map_id=previous.map_id, previous=previous), under)
-    except (_Refused, UnreadableRecording) as error:
-        return _complain(str(error))
+        answer.code = _write(out, *_built(under, source, map_id=previous.map_id, previous=previous), under)
+    return answer.code
 
 
 def show_map(file: Path, terms: Path | None, *, as_json: bool) -> int:
@@ -74,54 +66,52 @@ def show_map(file: Path, terms: Path | None, *, as_json: bool) -> int:
 
     Exit codes: 0; 2 with one line on stderr.
     """
-    try:
+    with answering() as answer:
         found = _map(file)
         document = _document(found, _terms_of(found, file, terms)[0])
-    except _Refused as error:
-        return _complain(str(error))
-    if as_json:
-        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
-    else:
-        print("\n".join(map(printable, _lines(document))))
-    return OK
+        shown = orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() if as_json else _told(document)
+        put(f"{shown}\n")
+    return answer.code
 
 
 def _built(
     terms: Terms, source: Source, *, map_id: str, previous: ReferenceMap | None = None
 ) -> tuple[ReferenceMap, int]:
     """The map, and how many places of the recordings could not be read. What is built can be read again."""
-    recordings = Recordings(source.recordings, source.form, source.region)
-    contract = _contract(terms, {**_contracts(source), **recordings.contracts()})
-    newest_ms = max((ingest_ms for _, ingest_ms in recordings.arrivals(contract)), default=None)
-    if newest_ms is None:
-        raise _Refused(f"{source.recordings[0]}: no report in it")
-    found = build(
-        contract,
-        terms,
-        recordings.arrivals(contract),
-        map_id=map_id,
-        version=1 if previous is None else previous.version + 1,
-        built_at_ms=newest_ms,
-        recordings=recordings.digests(),
-        previous=previous,
-    )
     try:
+        recordings = Recordings(source.recordings, source.form, source.region)
+        contract = _contract(terms, {**_contracts(source), **recordings.contracts()})
+        newest_ms = max((ingest_ms for _, ingest_ms in recordings.arrivals(contract)), default=None)
+        if newest_ms is None:
+            raise NotRun(f"{source.recordings[0]}: no report in it")
+        found = build(
+            contract,
+            terms,
+            recordings.arrivals(contract),
+            map_id=map_id,
+            version=1 if previous is None else previous.version + 1,
+            built_at_ms=newest_ms,
+            recordings=recordings.digests(),
+            previous=previous,
+        )
         return read_map(map_json(found)), recordings.unreadable
+    except UnreadableRecording as error:
+        raise NotRun(str(error)) from error
     except MapError as error:  # of a clock that nobody had, say
-        raise _Refused(f"{source.recordings[0]}: no map can be made of it: {error.path}: {error.reason}") from error
+        raise NotRun(f"{source.recordings[0]}: no map can be made of it: {error.path}: {error.reason}") from error
 
 
 def _contracts(source: Source) -> Mapping[str, Contract]:
     try:
         return load_contracts(source.contracts_dir, source.shipped_contracts)
     except SettingsError as error:
-        raise _Refused(str(error).splitlines()[0]) from error
+        raise NotRun(str(error).splitlines()[0]) from error
 
 
 def _contract(terms: Terms, contracts: Mapping[str, Contract]) -> Contract:
     contract = contracts.get(terms.contract_id)
     if contract is None:
-        raise _Refused(f"$.contract_id: no contract {terms.contract_id!r} is here: name its folder by --contracts")
+        raise NotRun(f"$.contract_id: no contract {terms.contract_id!r} is here: name its folder by --contracts")
     return contract
 
 
@@ -129,18 +119,18 @@ def _terms(path: Path) -> Terms:
     try:
         return read_terms(path.read_bytes())
     except OSError as error:
-        raise _Refused(f"{path}: {error.strerror or error}") from error
+        raise NotRun(f"{path}: {error.strerror or error}") from error
     except TermsError as error:
-        raise _Refused(_first(path, error)) from error
+        raise NotRun(_first(path, error)) from error
 
 
 def _map(path: Path) -> ReferenceMap:
     try:
         return read_map(path.read_bytes())
     except OSError as error:
-        raise _Refused(f"{path}: {error.strerror or error}") from error
+        raise NotRun(f"{path}: {error.strerror or error}") from error
     except MapError as error:
-        raise _Refused(_first(path, error)) from error
+        raise NotRun(_first(path, error)) from error
 
 
 def _terms_of(found: ReferenceMap, path: Path, terms: Path | None) -> tuple[Terms, Path]:
@@ -148,12 +138,12 @@ def _terms_of(found: ReferenceMap, path: Path, terms: Path | None) -> tuple[Term
     if terms is not None:
         named = _terms(terms)
         if named.digest != found.terms_digest:
-            raise _Refused(f"{terms}: {path} was built under other terms: build a map anew")
+            raise NotRun(f"{terms}: {path} was built under other terms: build a map anew")
         return named, terms
     try:
         contents = read_folder(path.parent)
     except SettingsError as error:
-        raise _Refused(str(error).splitlines()[0]) from error
+        raise NotRun(str(error).splitlines()[0]) from error
     for place, content in contents.items():
         try:
             beside = read_terms(content)
@@ -161,7 +151,7 @@ def _terms_of(found: ReferenceMap, path: Path, terms: Path | None) -> tuple[Term
             continue
         if beside.digest == found.terms_digest:
             return beside, place
-    raise _Refused(f"{path}: the terms that it was built under are not in its folder: name them by --terms")
+    raise NotRun(f"{path}: the terms that it was built under are not in its folder: name them by --terms")
 
 
 def _first(path: Path, error: DocumentFaults) -> str:
@@ -171,9 +161,9 @@ def _first(path: Path, error: DocumentFaults) -> str:
 
 def _may_write(out: Path, force: bool, inputs: Sequence[Path]) -> None:
     if out.resolve() in {path.resolve() for path in inputs}:
-        raise _Refused(f"--out {out}: it is read from")
+        raise NotRun(f"--out {out}: it is read from")
     if out.exists() and not force:
-        raise _Refused(f"--out {out}: it exists: --force replaces it")
+        raise NotRun(f"--out {out}: it exists: --force replaces it")
 
 
 def _write(out: Path, found: ReferenceMap, unreadable: int, terms: Terms) -> int:
@@ -181,11 +171,15 @@ def _write(out: Path, found: ReferenceMap, unreadable: int, terms: Terms) -> int
     try:
         replace_file(out, map_json(found) + b"\n")
     except OSError as error:
-        raise _Refused(f"--out {out}: {error.strerror or error}") from error
-    print("\n".join(map(printable, _lines(document))))
+        raise NotRun(f"--out {out}: {error.strerror or error}") from error
+    put(f"{_told(document)}\n")
     if unreadable:
-        print(f"unreadable {unreadable} places of the recordings: nothing counts of what stands there")
-    return OK if any(row["admitted"] for row in document["admissions"]) else ADMITS_NOTHING
+        put(f"unreadable {unreadable} places of the recordings: nothing counts of what stands there\n")
+    return OK if any(row["admitted"] for row in document["admissions"]) else FAILED
+
+
+def _told(document: Mapping[str, Any]) -> str:
+    return "\n".join(map(printable, _lines(document)))
 
 
 def _document(found: ReferenceMap, terms: Terms) -> dict[str, Any]:
@@ -226,7 +220,7 @@ def _drift(quarter: int, limit: DriftLimit | str) -> dict[str, Any]:
     return {"quarter": quarter, "limit": limit.limit, "calibrated_on": limit.calibrated_on}
 
 
-def _lines(document: dict[str, Any]) -> Iterator[str]:
+def _lines(document: Mapping[str, Any]) -> Iterator[str]:
     rule, rows = document["rule"], document["admissions"]
     named = f"{document['map_id']} version {document['version']}"
     yield f"map        {named} of {document['contract_id']}, {document['label']}"
@@ -256,8 +250,3 @@ def _rows(rows: Sequence[Mapping[str, Any]], said: Any) -> Iterator[str]:
         yield f"  {row['field']} in {row['text']}: {said(row)}"
     if len(rows) > _SHOWN:
         yield f"  … and {len(rows) - _SHOWN} more (--json has all)"
-
-
-def _complain(reason: str) -> int:
-    sys.stderr.write(f"{printable(reason)}\n")
-    return REFUSED

@@ -19,7 +19,8 @@ from streams.commands.documents import EndsEarly, Refused, Unreadable, documents
 from streams.commands.printing import printable
 from streams.keys import KeyFault, known_keys
 from streams.recording import RecordedMessage, RecordingError, decode
-from xapp.authorization import FORMAT, digest
+from xapp.address import digest
+from xapp.authorization import FORMAT
 from xapp.chain import CHAIN, CHECKPOINT_TYPE, RECORD_TYPE, ChainError, Checkpoint, Finding, Link, Shown, audit
 from xapp.faithfulness import verify
 from xapp.signing import (

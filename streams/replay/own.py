@@ -21,7 +21,6 @@ import orjson
 
 from streams.asking import Asked
 from streams.deciding import (
-    NO_MAPS,
     History,
     Maps,
     NotAProposal,
@@ -43,7 +42,7 @@ from streams.switching import Kept, Switches, is_switch, read_kept, read_switch
 from streams.telemetry import Undecodable
 from streams.topics import NoRegion, Topics, region_of, topics
 from streams.wire import parse_object
-from xapp.authorization import digest
+from xapp.address import digest
 from xapp.chain import unlinked
 from xapp.contract import Contract
 from xapp.control_document import ControlError, read_control
@@ -190,7 +189,7 @@ def _again(
     live: _Live,
     message: RecordedMessage,
     switch: Switch | None,
-    maps: Maps,
+    maps: Maps | None,
 ) -> Outcome:
     decision = state.decide(proposal, live.t_ms, switch, maps)
     outcome = state.outcome(decision, proposal, live.t_ms, live.stamp)
@@ -287,10 +286,10 @@ class _Live:
     gated: bool
     map_digest: str | None
 
-    def maps(self, support: SupportFolder) -> Maps:
-        """The map that the guard of this decision had in force."""
+    def maps(self, support: SupportFolder) -> Maps | None:
+        """The map that the guard of this decision had in force; None where no gate was asked."""
         if not self.gated or self.contract_ref is None:
-            return NO_MAPS
+            return None
         digest = self.map_digest
         return {self.contract_ref: None if digest is None else support.of_digest(self.contract_ref, digest)}
 

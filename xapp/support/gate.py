@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Final
 
 from xapp.contract import Contract, Member, Resolution
@@ -19,6 +18,7 @@ from xapp.support.features import features
 from xapp.support.reference_map import DriftLimit, ReferenceMap
 from xapp.support.rule import Rule, State, worst
 from xapp.support.terms import Terms, labels_of
+from xapp.times import utc
 
 __all__ = ["Support", "SupportGate", "SupportVerdict", "judge"]
 
@@ -138,9 +138,9 @@ def _unusable(support: Support, contract: Contract, resolution: Resolution, t_ms
     if named.expires_at_ms > named.built_at_ms + terms.expires_after_ms:
         yield f"{name} says that it expires later than its terms allow"
     if t_ms < named.built_at_ms:
-        yield f"{name} was built at {_clock(named.built_at_ms)}, after the decision"
+        yield f"{name} was built at {utc(named.built_at_ms)}, after the decision"
     if t_ms > named.expires_at_ms:
-        yield f"{name} expired at {_clock(named.expires_at_ms)}. {_REFRESH}"
+        yield f"{name} expired at {utc(named.expires_at_ms)}. {_REFRESH}"
     if drift is not None and not _consistent(drift, terms.rule.partitions):
         yield f"what is said of drift from {name} contradicts itself"
     if drift is not None and drift.exceeded >= terms.drift_partitions:
@@ -291,7 +291,7 @@ def _lacking(state: State, short: Sequence[Short], earliest_ms: int | None, term
         return f"{said}. No waiting helps. {_REFRESH}"
     if earliest_ms is None:
         return f"{said}. No waiting helps before the quarter of the day or the map is over."
-    return f"{said}. It could pass at {_clock(earliest_ms)} at the earliest."
+    return f"{said}. It could pass at {utc(earliest_ms)} at the earliest."
 
 
 def _counted(number: int, what: str) -> str:
@@ -300,7 +300,3 @@ def _counted(number: int, what: str) -> str:
 
 def _pair(field: str, subject: str | None) -> str:
     return field if subject is None else f"{field} of {subject}"
-
-
-def _clock(t_ms: int) -> str:
-    return datetime.fromtimestamp(t_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

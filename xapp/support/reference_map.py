@@ -5,7 +5,6 @@ Built by `xapp.support.building`; its digest covers all the rest, so that a map 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
@@ -13,6 +12,7 @@ from typing import Annotated, Any, Final, Literal
 import orjson
 from pydantic import Field
 
+from xapp.address import digest
 from xapp.contract import DocumentFaults
 from xapp.contract_document import Document, Text
 from xapp.contract_loading import parsed_as
@@ -230,7 +230,7 @@ def map_json(reference_map: ReferenceMap) -> bytes:
 
 def digest_of(reference_map: ReferenceMap) -> str:
     """The digest that a map must have: over its canonical bytes without one."""
-    return "sha256:" + hashlib.sha256(_body(reference_map)).hexdigest()
+    return digest(_body(reference_map))
 
 
 def _body(m: ReferenceMap) -> bytes:

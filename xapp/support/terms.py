@@ -5,7 +5,6 @@ Thresholds have no default: what is enough in one deployment says nothing of ano
 
 from __future__ import annotations
 
-import hashlib
 from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
@@ -14,6 +13,7 @@ import orjson
 from pydantic import Field
 
 from xapp import units
+from xapp.address import digest
 from xapp.contract import DocumentFaults, normalise
 from xapp.contract_document import Document, Number, Text
 from xapp.contract_loading import json_or_yaml, parsed_as
@@ -168,7 +168,7 @@ def load_terms(document: Any) -> Terms:
         expires_after_ms=parsed.expires_after_ms,
         drift_partitions=drift,
         document=canonical,
-        digest="sha256:" + hashlib.sha256(canonical).hexdigest(),
+        digest=digest(canonical),
     )
 
 
