@@ -33,13 +33,14 @@ from streams.publishing import Fenced, PlainPublisher, Publisher, PublishError
 from streams.settings import GuardSettings
 from streams.status import PartitionStatus, StatusWriter
 from streams.support_health import SupportHealth
-from streams.support_watch import MapsInForce, window_ms
+from streams.support_watch import MapsInForce
 from streams.topics import partition_of
 from streams.tracing import Tracing
 from streams.transactions import TransactionalPublisher
 from streams.tuning import LiveTuning, Tuning
 from xapp.contract import Contract
 from xapp.signing import KnownKeys, Signer
+from xapp.support.book import window_ms
 
 _COMMIT_S: Final = 0.25
 _AGAIN_S: Final = 0.5

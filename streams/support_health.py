@@ -14,15 +14,13 @@ from typing import Final
 from streams.deciding import RegionState
 from streams.support_watch import MapsInForce
 from xapp.contract import Contract
+from xapp.support.building import ALPHA
+from xapp.support.gate import MAP_FAULTS, map_faults
 from xapp.support.reference_map import ReferenceMap
 from xapp.support.terms import Terms
 
-WHY: Final = ("missing", "mismatched", "expired", "expiring", "drifted")
+WHY: Final[tuple[str, ...]] = ("missing", *MAP_FAULTS, "expiring", "drifted")
 """Why a map may be due."""
-ALPHA: Final = 0.05
-"""The chance that a partition like those of the reference exceeds the limit (`xapp.support.drift`), and the chance that
-as many of a window do as are told.
-"""
 _SOON: Final = 10
 """It expires soon where less than a tenth of its life is left."""
 
@@ -87,7 +85,8 @@ class SupportHealth:
 
 def alarming(terms: Terms, regions: int) -> int:
     """So many partitions of a window must lie beyond the limit before it is told: fewer do so by chance, in some of
-    so many regions, more often than in `ALPHA` of the windows. Never more than make the map drifted.
+    so many regions, more often than in `ALPHA` of the windows: the level of the limit is the alarm's, too. Never more
+    than make the map drifted.
     """
     window = terms.rule.partitions
     chance = [comb(window, k) * ALPHA**k * (1 - ALPHA) ** (window - k) for k in range(window + 1)]
@@ -97,11 +96,6 @@ def alarming(terms: Terms, regions: int) -> int:
 
 def _due(found: ReferenceMap, terms: Terms, contract: Contract, now_ms: int) -> Iterable[tuple[str, str]]:
     left_ms = found.expires_at_ms - now_ms
-    if found.terms_digest != terms.digest:
-        yield "mismatched", "its reference map was built under other terms"
-    elif found.contract_digest != contract.digest:
-        yield "mismatched", "its reference map was built for other content of the contract"
-    if left_ms < 0:
-        yield "expired", "its reference map has expired"
-    elif left_ms * _SOON < found.expires_at_ms - found.built_at_ms:
+    yield from map_faults(found.claim, terms, contract, now_ms)
+    if 0 <= left_ms * _SOON < found.expires_at_ms - found.built_at_ms:
         yield "expiring", f"its reference map expires in {left_ms / 3_600_000:.1f} h"

@@ -15,7 +15,6 @@ import structlog
 
 from streams.settings_errors import SettingsError
 from streams.support_folder import Contents, SupportFolder, load_support, read_folder, read_support
-from xapp.contract import Contract
 from xapp.support.reference_map import ReferenceMap
 from xapp.support.terms import Terms
 
@@ -115,13 +114,3 @@ def _digest(one: Terms | ReferenceMap | None) -> str | None:
 
 def _named(one: ReferenceMap | None) -> str | None:
     return None if one is None else f"{one.map_id} version {one.version}, {one.digest}"
-
-
-def window_ms(terms: Terms, contract: Contract) -> int:
-    """For how long before t a report may matter to what is counted at t, ms: the window, the partition that t lies in,
-    and before them what tells a sample there from one out of order, and gives it its component.
-    """
-    fresh_ms = max((field.freshness_ms for field in contract.fields.values()), default=0)
-    axes_ms = max((axis.freshness_ms for axis in terms.axes if axis is not None), default=0)
-    before_ms = max(fresh_ms, axes_ms) + contract.max_clock_skew_ms
-    return (terms.rule.partitions + 1) * terms.partition_ms + before_ms

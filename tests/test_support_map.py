@@ -24,7 +24,7 @@ from support_rig import (
     steady,
 )
 
-from xapp.support.building import NEEDED, admissions
+from xapp.support.building import ALPHA, NEEDED, admissions
 from xapp.support.carried import MapClaim
 from xapp.support.drift import conformal_limit
 from xapp.support.reference_map import DriftLimit, MapError, digest_of, map_json, read_map
@@ -127,8 +127,8 @@ def test_the_drift_limit_is_split_conformal_over_the_partitions_that_the_fit_has
     assert isinstance(limit, DriftLimit)
     assert limit.calibrated_on == NEEDED
     assert NEEDED == 19
-    assert conformal_limit([1.0] * NEEDED) is not None
-    assert conformal_limit([1.0] * (NEEDED - 1)) is None
+    assert conformal_limit([1.0] * NEEDED, ALPHA) is not None
+    assert conformal_limit([1.0] * (NEEDED - 1), ALPHA) is None
 
 
 def test_too_few_partitions_for_a_limit_say_so() -> None:

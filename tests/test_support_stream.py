@@ -36,13 +36,13 @@ from streams.replay import replay
 from streams.settings import GuardSettings, SettingsError
 from streams.support_folder import SupportFolder, load_support, read_folder
 from streams.support_health import SupportHealth, alarming
-from streams.support_watch import MapsInForce, window_ms
+from streams.support_watch import MapsInForce
 from streams.web.dossier import dossier
 from xapp.contract import Contract
 from xapp.contract_loading import load_contract
 from xapp.contracts import shipped
 from xapp.faithfulness import verify
-from xapp.support.book import SupportBook
+from xapp.support.book import SupportBook, window_ms
 from xapp.support.reference_map import ReferenceMap, map_json, read_map
 from xapp.support.terms import load_terms, read_terms
 

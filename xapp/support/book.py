@@ -400,3 +400,13 @@ def _readings(shape: Shape, axis: Axis) -> Iterator[_Reading]:
             continue
         if check_quality(Observation("", key.name, True, key.unit, shape.source, 0, 0, None, key.quality)) is None:
             yield _Reading(at, key.subject, None if key.unit == axis.unit else key.unit)
+
+
+def window_ms(terms: Terms, contract: Contract) -> int:
+    """For how long before t a report may matter to what is counted at t, ms: the window, the partition that t lies in,
+    and before them what tells a sample there from one out of order, and gives it its component.
+    """
+    fresh_ms = max((field.freshness_ms for field in contract.fields.values()), default=0)
+    axes_ms = max((axis.freshness_ms for axis in terms.axes if axis is not None), default=0)
+    before_ms = max(fresh_ms, axes_ms) + contract.max_clock_skew_ms
+    return (terms.rule.partitions + 1) * terms.partition_ms + before_ms

@@ -23,6 +23,7 @@ from xapp.support.rule import Rule
 from xapp.support.terms import Terms
 
 ALPHA: Final = 0.05
+"""The chance that a partition like those of the reference exceeds the limit."""
 NEEDED: Final = math.ceil(round(1 / ALPHA - 1, 9))
 """Calibration partitions without which no limit has that level: 19."""
 FLOOR: Final = 0.01

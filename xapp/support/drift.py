@@ -41,7 +41,7 @@ def fit(features: Floats, floor: float) -> Standard:
     return Standard(tuple(features.mean(axis=0).tolist()), tuple(deviation.tolist()))
 
 
-def conformal_limit(scores: Sequence[float], alpha: float = 0.05) -> float | None:
+def conformal_limit(scores: Sequence[float], alpha: float) -> float | None:
     """The ⌈(n+1)(1−α)⌉-th smallest of n calibration scores that the fit has not seen; None where n is too small.
 
     A new exchangeable score exceeds it with probability at most α.

@@ -12,7 +12,7 @@ from typing import Final
 
 from xapp.contract import Contract, Member, Resolution
 from xapp.support.book import Profile, Window
-from xapp.support.carried import Asked, DriftClaim, Short, Support, SupportVerdict, in_order
+from xapp.support.carried import Asked, DriftClaim, MapClaim, Short, Support, SupportVerdict, in_order
 from xapp.support.component import place_of, quarter_of
 from xapp.support.features import features
 from xapp.support.reference_map import DriftLimit, ReferenceMap
@@ -22,6 +22,8 @@ from xapp.times import utc
 
 __all__ = ["Support", "SupportGate", "SupportVerdict", "judge"]
 
+MAP_FAULTS: Final = ("mismatched", "expired")
+"""Why a reference map does not count: for another contract, other terms or another time; or too old."""
 _SHOWN: Final = 2  # components that a sentence names
 _HIGHEST: Final = 1e300  # of a score: a map may divide by next to nothing
 _REFRESH: Final = "A refresh of the reference map is needed."
@@ -130,17 +132,8 @@ def _unusable(support: Support, contract: Contract, resolution: Resolution, t_ms
     if named is None:
         yield "there is no reference map: record the network, and build one"
         return
-    name = f"reference map '{named.map_id}' version {named.version}"
-    if named.contract_digest != contract.digest:
-        yield f"{name} was built for other content of contract '{contract.contract_id}'. {_REFRESH}"
-    if named.terms_digest != terms.digest:
-        yield f"{name} was built under other terms. {_REFRESH}"
-    if named.expires_at_ms > named.built_at_ms + terms.expires_after_ms:
-        yield f"{name} says that it expires later than its terms allow"
-    if t_ms < named.built_at_ms:
-        yield f"{name} was built at {utc(named.built_at_ms)}, after the decision"
-    if t_ms > named.expires_at_ms:
-        yield f"{name} expired at {utc(named.expires_at_ms)}. {_REFRESH}"
+    name = _name(named)
+    yield from (told for _, told in map_faults(named, terms, contract, t_ms))
     if drift is not None and not _consistent(drift, terms.rule.partitions):
         yield f"what is said of drift from {name} contradicts itself"
     if drift is not None and drift.exceeded >= terms.drift_partitions:
@@ -149,6 +142,25 @@ def _unusable(support: Support, contract: Contract, resolution: Resolution, t_ms
             f"{terms.drift_partitions} are too many. {_REFRESH}"
         )
     yield from _misfits(support, contract, resolution, t_ms)
+
+
+def map_faults(named: MapClaim, terms: Terms, contract: Contract, t_ms: int) -> Iterator[tuple[str, str]]:
+    """Why a reference map does not count at t: which of `MAP_FAULTS`, and in words, the first reason first."""
+    name = _name(named)
+    if named.contract_digest != contract.digest:
+        yield "mismatched", f"{name} was built for other content of contract '{contract.contract_id}'. {_REFRESH}"
+    if named.terms_digest != terms.digest:
+        yield "mismatched", f"{name} was built under other terms. {_REFRESH}"
+    if named.expires_at_ms > named.built_at_ms + terms.expires_after_ms:
+        yield "mismatched", f"{name} says that it expires later than its terms allow"
+    if t_ms < named.built_at_ms:
+        yield "mismatched", f"{name} was built at {utc(named.built_at_ms)}, after the decision"
+    if t_ms > named.expires_at_ms:
+        yield "expired", f"{name} expired at {utc(named.expires_at_ms)}. {_REFRESH}"
+
+
+def _name(named: MapClaim) -> str:
+    return f"reference map '{named.map_id}' version {named.version}"
 
 
 def _consistent(drift: DriftClaim, partitions: int) -> bool:
