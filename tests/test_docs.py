@@ -201,6 +201,7 @@ async def _dispute(address: str, escalated: Future[str], settled: Event) -> Mapp
         await asyncio.gather(producer.start(), control.start())
         try:
             await control.seek_to_end()
+            await _say(producer)  # all sides first: on one of them alone the proposal would be applied
             proposing = asyncio.ensure_future(
                 guard.propose(
                     contract_ref="slicing/1",
@@ -211,8 +212,7 @@ async def _dispute(address: str, escalated: Future[str], settled: Event) -> Mapp
                 )
             )
             while not proposing.done():
-                for source, values in SAID.items():
-                    await producer.send_and_wait("wirelessops.telemetry", _report(source, values), key=b"north")
+                await _say(producer)
                 for messages in (await control.getmany(timeout_ms=200)).values():
                     for decision in (orjson.loads(message.value) for message in messages):
                         if decision["action"] == "ESCALATE" and not escalated.done():
@@ -222,6 +222,11 @@ async def _dispute(address: str, escalated: Future[str], settled: Event) -> Mapp
             return await proposing
         finally:
             await asyncio.gather(producer.stop(), control.stop())
+
+
+async def _say(producer: AIOKafkaProducer) -> None:
+    for source, values in SAID.items():
+        await producer.send_and_wait("wirelessops.telemetry", _report(source, values), key=b"north")
 
 
 def _report(source: str, values: Sequence[tuple[str, float, str | None, str]]) -> bytes:
